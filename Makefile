@@ -1,0 +1,66 @@
+# Heliograph's everyday commands. Each does its own set-up: only Python >= 3.11, make and Java >= 17 must be there.
+#
+#   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
+#   make test      linters, types, layers and the whole test suite
+#   make install   leaves the command at .venv/bin/heliograph
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install check-python check-java demo test lint unit docs lock measure clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+check-python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "heliograph: no '$(PYTHON)' found. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3 ..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "heliograph: $$($(PYTHON) --version) is too old, 3.11 or newer is needed. Name one: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "heliograph: this Python has no venv module (Debian and Ubuntu: apt-get install python3-venv)."; exit 1; }
+
+check-java:
+	@if [ -n "$$JAVA_HOME" ]; then java="$$JAVA_HOME/bin/java"; else java=java; fi; \
+	command -v "$$java" >/dev/null 2>&1 || { \
+	  echo "heliograph: no Java found. Install Java 17 or newer (OpenJDK, Temurin), or set JAVA_HOME."; exit 1; }; \
+	major=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1); \
+	[ "$${major:-0}" -ge 17 ] || { \
+	  echo "heliograph: Java $${major:-?} is too old, 17 or newer is needed. Set JAVA_HOME to a newer one."; exit 1; }
+
+$(STAMP): requirements.lock pyproject.toml | check-python
+	@echo "heliograph: installing packages into $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+install: $(STAMP)
+	@echo "heliograph: ready at $(BIN)/heliograph"
+
+demo: $(STAMP) check-java
+	@$(BIN)/heliograph demo $(if $(KEEP),--keep)
+
+test: lint unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(STAMP) check-java
+	$(BIN)/pytest $(ARGS)
+
+docs: $(STAMP)
+	$(BIN)/python -m heliograph.config.reference > docs/configuration.md
+
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,34 @@
+"""The commands. Each reads its options, calls the packages below, and turns the outcome into words and an exit status.
+
+Exit statuses: 0 done, 1 something could not be mirrored or differs, 2 wrong options, configuration or addresses.
+"""
+
+import typer
+
+from heliograph import __version__
+from heliograph.cli.demo import demo
+from heliograph.cli.run import run
+from heliograph.cli.sandbox import sandbox
+
+app = typer.Typer(
+    name="heliograph",
+    help="Mirror Kafka clusters: whole record batches, exactly once, on Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run)
+app.command("sandbox")(sandbox)
+app.command("demo")(demo)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(f"heliograph {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,119 @@
+"""`heliograph run`: mirror what a file says, until stopped."""
+
+import asyncio
+import dataclasses
+import json
+import logging
+import signal
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from heliograph.cli.screen import progress_line, set_up_logging
+from heliograph.config import ConfigError, Deployment, load
+from heliograph.service.running import Running, SparkDied, UnreachableCluster
+from heliograph.service.status import FlowStatus
+from heliograph.wire.errors import WireError
+
+log = logging.getLogger(__name__)
+
+_LINE_EVERY = 10.0
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An mm2.properties file.", show_default=False)],
+    until_caught_up: Annotated[
+        bool,
+        typer.Option("--until-caught-up", help="End when every mirror has reached the source's end as of the start."),
+    ] = False,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master, e.g. local[4] or spark://host:7077.", show_default="local[N]")
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be given several times.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="At the end, print what was done as one JSON line.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also log details and what Spark prints.")] = False,
+) -> None:
+    """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM.
+
+    Example: heliograph run mm2.properties --until-caught-up
+    """
+    console = Console(stderr=True)
+    set_up_logging(console, verbose)
+    settings = _settings(conf or [])
+    try:
+        deployment = load(file)
+    except ConfigError as error:
+        for warning in error.warnings:
+            log.warning("%s", warning)
+        _fail(str(error), 2)
+    for warning in deployment.warnings:
+        log.warning("%s", warning)
+    for note in deployment.notes:
+        log.info("%s", note)
+    try:
+        flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
+    except UnreachableCluster as error:
+        _fail(f"{file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
+    except (SparkDied, WireError, ValueError) as error:
+        _fail(f"{file}: {error}", 1)
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
+    stopped = [refusal for flow in flows for refusal in flow.refusals]
+    failed = {topic: why for flow in flows for topic, why in flow.failed_topics.items()}
+    for flow in flows:
+        log.info("%s: %d records, %d bytes copied to %d mirrors", flow.name, flow.records, flow.size, flow.mirrors)
+    if until_caught_up and (behind or failed):
+        names = ", ".join([*sorted(failed), *behind])
+        _fail(f"not caught up: {names}; the reasons are in the log above", 1)
+    if stopped:
+        log.warning("%d partitions were stopped; the reasons are in the log above", len(stopped))
+
+
+async def _main(
+    deployment: Deployment, until_caught_up: bool, master: str | None, conf: dict[str, str], console: Console
+) -> tuple[list[FlowStatus], list[str]]:
+    running = Running(deployment.flows, master=master, conf=conf, until_caught_up=until_caught_up)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, running.stop)
+    log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
+    display = asyncio.create_task(_display(running, console))
+    try:
+        await running.run()
+    finally:
+        display.cancel()
+        await asyncio.gather(display, return_exceptions=True)
+    return running.status(), [f"{flow} {one}" for flow, one in running.behind()]
+
+
+async def _display(running: Running, console: Console) -> None:
+    await running.ready.wait()
+    if not console.is_terminal:
+        while True:
+            await asyncio.sleep(_LINE_EVERY)
+            log.info("%s", progress_line(running.status()))
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        while True:
+            live.update(progress_line(running.status()))
+            await asyncio.sleep(0.25)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            _fail(f"--conf {pair}: write KEY=VALUE, e.g. --conf spark.driver.memory=1g", 2)
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _fail(text: str, status: int) -> NoReturn:
+    typer.echo(f"heliograph: {text}", err=True)
+    raise typer.Exit(status)

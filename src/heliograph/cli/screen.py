@@ -1,0 +1,79 @@
+"""What a person sees while something runs: log lines, a line of progress, the live table. No decisions here."""
+
+import logging
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+from rich.text import Text
+
+from heliograph.service.status import FlowStatus
+
+_PLAIN = "%(asctime)s %(levelname)-7s %(message)s"
+
+
+def set_up_logging(console: Console, verbose: bool) -> None:
+    """Lines above the live display on a terminal, plain lines with a time otherwise; always on stderr."""
+    if console.is_terminal:
+        handler: logging.Handler = RichHandler(
+            console=console, show_path=False, show_level=True, markup=False, rich_tracebacks=False, log_time_format="%X"
+        )
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler])
+    else:
+        logging.basicConfig(level=logging.INFO, format=_PLAIN, datefmt="%Y-%m-%dT%H:%M:%S")
+    logging.getLogger("heliograph").setLevel(logging.DEBUG if verbose else logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+
+
+def progress_line(flows: Sequence[FlowStatus]) -> str:
+    """All flows in one line: `A->B 12 mirrors, 1.2 M records/s, 130 MB/s, lag 3.4 k`."""
+    return "; ".join(_one(flow) for flow in flows)
+
+
+def _one(flow: FlowStatus) -> str:
+    parts = [
+        f"{flow.name} {flow.mirrors} mirror{'' if flow.mirrors == 1 else 's'}",
+        f"{number(flow.records_per_second)} records/s",
+        f"{number(flow.bytes_per_second)}B/s",
+        f"lag {'?' if flow.lag is None else number(flow.lag)}",
+    ]
+    if flow.refusals or flow.failed_topics:
+        parts.append(f"{len(flow.refusals)} partitions and {len(flow.failed_topics)} topics STOPPED")
+    return ", ".join(parts)
+
+
+def flow_table(flows: Sequence[FlowStatus], title: str) -> Table:
+    table = Table(title=title, title_justify="left", expand=False)
+    table.add_column("flow", no_wrap=True)
+    for name in ("mirrors", "parts", "copied", "records/s", "bytes/s", "lag"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for flow in flows:
+        stopped = len(flow.refusals) + len(flow.failed_topics)
+        state = Text(f"{stopped} stopped", "bold red") if stopped else Text(*_state(flow))
+        table.add_row(
+            flow.name,
+            str(flow.mirrors),
+            str(flow.partitions),
+            number(flow.records),
+            number(flow.records_per_second),
+            f"{number(flow.bytes_per_second)}B",
+            "?" if flow.lag is None else number(flow.lag),
+            state,
+        )
+    return table
+
+
+def _state(flow: FlowStatus) -> tuple[str, str]:
+    if flow.lag is None:
+        return "starting", "yellow"
+    return ("caught up", "green") if flow.lag == 0 else ("copying", "cyan")
+
+
+def number(value: float) -> str:
+    """A number short enough for a table: 950, 12.3 k, 4.56 M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.3g} {unit}"
+    return f"{value:.0f}"

@@ -1,0 +1,82 @@
+"""Lifelike data for the demo: a shop's orders and payments, written to one cluster until told to stop."""
+
+import asyncio
+import itertools
+import json
+import random
+import time
+from collections.abc import Iterator
+
+from heliograph.wire.append import append
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import BrokerError
+from heliograph.wire.records import Record, encode
+from heliograph.wire.topics import NewTopic, create_topics
+
+TOPICS = {"orders": 6, "payments": 4}
+_GZIP = 1
+_PER_BATCH = 100
+_PAUSE = 0.02
+
+
+class Shop:
+    """Writes to all partitions of its topics, plain and compressed batches in turn."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._closing = False
+        self.records = 0
+
+    async def open(self) -> None:
+        await self._client.connect()
+        outcomes = await create_topics(self._client, [NewTopic(name, count, 1) for name, count in TOPICS.items()])
+        for error in outcomes.values():
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Ends after the round that is under way."""
+        self._closing = True
+
+    async def run(self) -> None:
+        stories = _stories(self._client.cluster.alias)
+        for turn in itertools.count():
+            if self._closing:
+                return
+            codec = _GZIP if turn % 4 == 0 else 0
+            await self._write([next(stories) for _ in range(_PER_BATCH)], codec)
+            await asyncio.sleep(_PAUSE)
+
+    async def _write(self, records: list[Record], codec: int) -> None:
+        """The same batch to every partition: what counts here is that it arrives, not what it says."""
+        batch = encode(records, codec)
+        topics = (await self._client.metadata(TOPICS)).topics
+        by_leader: dict[int, list[tuple[str, int, list[bytes]]]] = {}
+        for name, topic in topics.items():
+            for partition, leader in topic.leaders.items():
+                by_leader.setdefault(leader, []).append((name, partition, [batch]))
+        for leader, batches in by_leader.items():
+            if leader < 0:
+                continue
+            for answer in await append(await self._client.to(leader), batches, 10.0):
+                # A new partition's leader may be named before it knows.
+                if answer.error and not BrokerError(answer.error).transient:
+                    raise BrokerError(answer.error, answer.message)
+                self.records += 0 if answer.error else len(records)
+
+
+def _stories(place: str) -> Iterator[Record]:
+    """A key, a JSON value, some headers; now and then a tombstone."""
+    rng = random.Random(place)
+    for order in itertools.count(1):
+        items = [{"sku": f"s{rng.randrange(900):03}", "count": rng.randint(1, 4)} for _ in range(rng.randint(1, 3))]
+        value = {
+            "order": order,
+            "customer": f"c{rng.randrange(20000):05}",
+            "items": items,
+            "amount": round(rng.uniform(3, 400), 2),
+            "currency": rng.choice(("EUR", "USD", "JPY")),
+        }
+        body = None if order % 997 == 0 else json.dumps(value).encode()
+        headers = (("region", place.encode()), ("trace", None)) if order % 3 == 0 else ()
+        yield Record(0, int(time.time() * 1000), f"{place}-{rng.randrange(5000)}".encode(), body, headers)

@@ -1,0 +1,232 @@
+"""Declarations: the settings of Kafka's consumer, producer and admin client (those of Kafka 4.x).
+
+The defaults are the ones MirrorMaker 2's clients end up with: for the producer those that Connect gives its data
+producer.
+"""
+
+from __future__ import annotations
+
+from heliograph.config import places
+from heliograph.config.kinds import INT_MAX, LONG_MAX, Bool, Choice, Kind, Names, Text, Whole
+from heliograph.config.setting import Group, Setting
+
+_CLASS = Text("class")
+_INT = Whole(0, INT_MAX)
+_LONG = Whole(0, LONG_MAX)
+_BUFFER = Whole(-1, INT_MAX)
+_BYTES = "org.apache.kafka.common.serialization.ByteArray"
+
+CLIENT_ID = Setting(
+    "client.id",
+    Text(),
+    "heliograph",
+    "The name by which brokers know us in logs and quotas. (MM2 makes one from flow, connector and role.)",
+    places.CLIENT_CLUSTER,
+    acted=True,
+)
+REQUEST_TIMEOUT = Setting(
+    "request.timeout.ms",
+    Whole(1, INT_MAX),
+    "30000",
+    "How long to wait for a broker's answer.",
+    places.CLIENT_CLUSTER,
+    acted=True,
+)
+FETCH_MAX_BYTES = Setting(
+    "fetch.max.bytes", _INT, "52428800", "How much one answer of a source broker may hold.", places.CONSUMER, acted=True
+)
+MAX_PARTITION_FETCH_BYTES = Setting(
+    "max.partition.fetch.bytes",
+    _INT,
+    "1048576",
+    "How much of it may come from one partition.",
+    places.CONSUMER,
+    acted=True,
+)
+FETCH_MIN_BYTES = Setting(
+    "fetch.min.bytes", _INT, "1", "How much a broker gathers before it answers.", places.CONSUMER, acted=True
+)
+FETCH_MAX_WAIT = Setting("fetch.max.wait.ms", _INT, "500", "How long it gathers at most.", places.CONSUMER, acted=True)
+MAX_REQUEST_SIZE = Setting(
+    "max.request.size",
+    Whole(1, INT_MAX),
+    "1048576",
+    "How much one request to a target broker may hold.",
+    places.PRODUCER,
+    acted=True,
+)
+
+
+def _consumer(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
+    return Setting(name, kind, default, about, places.CONSUMER)
+
+
+def _producer(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
+    return Setting(name, kind, default, about, places.PRODUCER)
+
+
+def _client(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
+    return Setting(name, kind, default, about, places.CLIENT)
+
+
+_CONSUMER = (
+    FETCH_MAX_BYTES,
+    MAX_PARTITION_FETCH_BYTES,
+    FETCH_MIN_BYTES,
+    FETCH_MAX_WAIT,
+    _consumer(
+        "isolation.level",
+        Choice(("read_uncommitted", "read_committed")),
+        "read_uncommitted",
+        "Whether records of open and aborted transactions are read.",
+    ),
+    _consumer(
+        "auto.offset.reset",
+        Text(),
+        "earliest",
+        "Where to begin without a position: `earliest`, `latest`, `none` or `by_duration:...`.",
+    ),
+    _consumer(
+        "enable.auto.commit",
+        Bool(),
+        "false",
+        "Whether positions are committed by themselves; MM2 always switches it off.",
+    ),
+    _consumer("auto.commit.interval.ms", _INT, "5000", "How often, if so."),
+    _consumer("max.poll.records", Whole(1, INT_MAX), "500", "Records handed out by one poll."),
+    _consumer(
+        "max.poll.interval.ms",
+        Whole(1, INT_MAX),
+        "300000",
+        "Time between two polls before the consumer counts as stuck.",
+    ),
+    _consumer("check.crcs", Bool(), "true", "Whether checksums are compared."),
+    _consumer("client.rack", Text(), "", "Where this client stands, for reading from a near replica."),
+    _consumer("allow.auto.create.topics", Bool(), "true", "Whether asking for a topic may create it."),
+    _consumer("exclude.internal.topics", Bool(), "true", "Whether patterns pass over Kafka's internal topics."),
+    _consumer(
+        "key.deserializer", _CLASS, f"{_BYTES}Deserializer", "Class that reads keys; MM2 takes bytes as they are."
+    ),
+    _consumer(
+        "value.deserializer", _CLASS, f"{_BYTES}Deserializer", "Class that reads values; MM2 takes bytes as they are."
+    ),
+    _consumer(
+        "partition.assignment.strategy",
+        Names(),
+        "org.apache.kafka.clients.consumer.RangeAssignor, org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+        "How a group shares partitions.",
+    ),
+    _consumer("group.id", Text(), None, "Consumer group to join."),
+    _consumer("group.instance.id", Text(), None, "Fixed name of this member of the group."),
+    _consumer("group.protocol", Choice(("classic", "consumer")), "classic", "Which group protocol to speak."),
+    _consumer("group.remote.assignor", Text(), None, "Which assignor the broker shall use."),
+    _consumer("session.timeout.ms", Whole(), "45000", "Silence after which a member counts as gone."),
+    _consumer("heartbeat.interval.ms", Whole(), "3000", "How often a member shows it is there."),
+    _consumer("share.acknowledgement.mode", Text(), "implicit", "How members of a share group acknowledge records."),
+    _consumer("share.acquire.mode", Text(), "BATCH_OPTIMIZED", "How a share group hands out records."),
+)
+_PRODUCER = (
+    MAX_REQUEST_SIZE,
+    _producer("acks", Choice(("all", "-1", "0", "1")), "all", "How many replicas must have a record."),
+    _producer("batch.size", _INT, "16384", "How large a batch may grow."),
+    _producer("buffer.memory", _LONG, "33554432", "Memory for records not sent yet."),
+    _producer(
+        "compression.type", Choice(("none", "gzip", "snappy", "lz4", "zstd")), "none", "How new batches are compressed."
+    ),
+    _producer("compression.gzip.level", Whole(-1, 9, but_not=0), "-1", "How hard gzip tries."),
+    _producer("compression.lz4.level", Whole(1, 17), "9", "How hard lz4 tries."),
+    _producer("compression.zstd.level", Whole(-131072, 22), "3", "How hard zstd tries."),
+    _producer(
+        "delivery.timeout.ms", _INT, "2147483647", "How long a record may take in all (Kafka's own default: 120000)."
+    ),
+    _producer(
+        "enable.idempotence", Bool(), "false", "Whether the broker drops repeated batches (Kafka's own default: true)."
+    ),
+    _producer("linger.ms", _LONG, "5", "How long a batch waits for more records."),
+    _producer(
+        "max.block.ms", _LONG, "9223372036854775807", "How long sending may wait for room (Kafka's own default: 60000)."
+    ),
+    _producer(
+        "max.in.flight.requests.per.connection",
+        Whole(1, INT_MAX),
+        "1",
+        "Requests on the way at once (Kafka's own default: 5).",
+    ),
+    _producer("metadata.max.idle.ms", Whole(5000, LONG_MAX), "300000", "How long an unused topic is remembered."),
+    _producer("key.serializer", _CLASS, f"{_BYTES}Serializer", "Class that writes keys."),
+    _producer("value.serializer", _CLASS, f"{_BYTES}Serializer", "Class that writes values."),
+    _producer("partitioner.class", _CLASS, None, "Class that picks partitions; MM2 keeps the source's partition."),
+    _producer("partitioner.adaptive.partitioning.enable", Bool(), "true", "Whether slow brokers get fewer records."),
+    _producer("partitioner.availability.timeout.ms", _LONG, "0", "When a partition counts as unavailable; 0 is never."),
+    _producer("partitioner.ignore.keys", Bool(), "false", "Whether keys have no say in the partition."),
+    _producer("transaction.timeout.ms", Whole(), "60000", "How long a transaction may stay open."),
+    _producer(
+        "transaction.two.phase.commit.enable", Bool(), "false", "Whether transactions may be prepared from outside."
+    ),
+    _producer("transactional.id", Text(), None, "Name of the transactional producer."),
+)
+_COMMON = (
+    CLIENT_ID,
+    REQUEST_TIMEOUT,
+    _client(
+        "client.dns.lookup",
+        Choice(("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+        "use_all_dns_ips",
+        "How host names become addresses.",
+    ),
+    _client("metadata.max.age.ms", _LONG, "300000", "How often what is known of the cluster is read again."),
+    _client(
+        "metadata.recovery.strategy",
+        Choice(("rebootstrap", "none")),
+        "rebootstrap",
+        "What to do if no known broker answers.",
+    ),
+    _client("metadata.recovery.rebootstrap.trigger.ms", _LONG, "300000", "After how long to do it."),
+    _client("reconnect.backoff.ms", _LONG, "50", "Pause before a lost connection is opened again."),
+    _client("reconnect.backoff.max.ms", _LONG, "1000", "The longest such pause."),
+    _client("retry.backoff.ms", _LONG, "100", "Pause before a failed request is sent again."),
+    _client("retry.backoff.max.ms", _LONG, "1000", "The longest such pause."),
+    _client("send.buffer.bytes", _BUFFER, "131072", "Size of the socket's send buffer; -1 is the system's own."),
+    _client("socket.connection.setup.timeout.ms", _LONG, "10000", "How long opening a connection may take."),
+    _client("socket.connection.setup.timeout.max.ms", _LONG, "30000", "The longest that time becomes after failures."),
+    _client("metrics.num.samples", Whole(1, INT_MAX), "2", "Samples kept for each metric."),
+    _client("metrics.recording.level", Choice(("INFO", "DEBUG", "TRACE")), "INFO", "How fine metrics are."),
+    _client("metrics.sample.window.ms", _LONG, "30000", "How long a sample lasts."),
+    _client("security.providers", Names(), None, "Java classes that add security algorithms."),
+    _client("auto.include.jmx.reporter", Bool(), "true", "Kafka 3.x: whether metrics go to JMX in any case."),
+    Setting(
+        "metric.reporters",
+        Names(),
+        "org.apache.kafka.common.metrics.JmxReporter",
+        "Classes that metrics are given to.",
+        places.CLIENT_FLOW,
+    ),
+    Setting("default.api.timeout.ms", _INT, "60000", "How long a call may take in all.", places.CONSUMER_ADMIN),
+    Setting("retries", _INT, "2147483647", "How often a failed request is sent again.", places.PRODUCER_ADMIN),
+    Setting("interceptor.classes", Names(), "", "Classes that see every record.", places.CONSUMER_PRODUCER),
+    Setting("receive.buffer.bytes", _BUFFER, "65536", "Size of the socket's receive buffer.", places.CONSUMER_ADMIN),
+    Setting("receive.buffer.bytes", _BUFFER, "32768", "The same for producer and worker.", places.PRODUCER_WORKER),
+    Setting(
+        "connections.max.idle.ms",
+        Whole(),
+        "540000",
+        "When an unused connection is closed.",
+        places.CONSUMER_PRODUCER_WORKER,
+    ),
+    Setting("connections.max.idle.ms", Whole(), "300000", "The same for the admin client.", places.ADMIN),
+    Setting(
+        "enable.metrics.push",
+        Bool(),
+        "true",
+        "Whether brokers may collect this client's metrics.",
+        places.CONSUMER_PRODUCER,
+    ),
+    Setting("enable.metrics.push", Bool(), "false", "The same for the admin client.", places.ADMIN),
+    Setting("bootstrap.controllers", Names(), "", "Controllers to talk to instead of brokers.", places.ADMIN),
+)
+
+GROUPS = (
+    Group("Every client", "Names and limits that consumer, producer and admin client share.", _COMMON),
+    Group("Consumer", "Reading from the source.", _CONSUMER),
+    Group("Producer", "Writing to the target.", _PRODUCER),
+)

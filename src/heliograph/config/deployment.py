@@ -1,0 +1,172 @@
+"""From a file to a deployment: clusters, the flows that are switched on, and what there is to say about the file.
+
+The order matters: aliases first, because only with them the other keys can be read; then every value we act on is
+checked, in the order of the file; then clusters and flows are put together.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import permutations
+
+from heliograph.config import catalogue, clients, places, review
+from heliograph.config import mirroring as declared
+from heliograph.config.connectors import EMIT_HEARTBEATS_ENABLED
+from heliograph.config.notices import ConfigError, Notice
+from heliograph.config.properties import Entry, read
+from heliograph.config.providers import declared as declared_providers
+from heliograph.config.scopes import Address, address
+from heliograph.config.setting import Place, Scope, flow, top
+from heliograph.config.values import Values
+from heliograph.model.flow import Cluster, Flow, Reading, Writing
+from heliograph.model.names import NameFilter
+from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What a file asks for. `flows` holds the enabled ones only. `warnings` are probably mistakes; `notes` say which
+    settings are known but have no effect in this version."""
+
+    file: str
+    clusters: dict[str, Cluster]
+    flows: tuple[Flow, ...]
+    warnings: tuple[Notice, ...] = ()
+    notes: tuple[Notice, ...] = ()
+
+
+def load(path: str | os.PathLike[str]) -> Deployment:
+    """Reads an `mm2.properties`. Raises `ConfigError` with one line of text if it cannot be run."""
+    return deploy(os.fspath(path), read(path))
+
+
+def deploy(file: str, entries: tuple[Entry, ...]) -> Deployment:
+    """The same, for entries that were read before; `file` is only a name for messages."""
+    noticed = list(review.repeated(file, entries))
+    try:
+        latest = {entry.key: entry for entry in entries}
+        values, aliases = _values(file, dict(sorted(latest.items(), key=lambda item: item[1].line)))
+        noticed += review.warnings(values, aliases)
+        _check(values)
+        clusters = {alias: _cluster(values, alias, alias, alias, places.OF_CLUSTER) for alias in aliases}
+        flows = tuple(
+            _flow(values, source, target)
+            for source, target in permutations(aliases, 2)
+            if _enabled(values, source, target)
+        )
+        if not flows:
+            raise ConfigError(_no_flow(values, aliases))
+    except ConfigError as error:
+        error.warnings = tuple(sorted(noticed))
+        raise
+    notes = review.notes(values, aliases, tuple((one.source.alias, one.target.alias) for one in flows))
+    return Deployment(file, clusters, flows, tuple(sorted(noticed)), tuple(sorted(notes)))
+
+
+def _values(file: str, latest: dict[str, Entry]) -> tuple[Values, tuple[str, ...]]:
+    try:
+        providers = declared_providers({key: entry.value for key, entry in latest.items()})
+    except ValueError as bad:
+        raise ConfigError(f"{file}: config.providers: {bad}") from None
+    entry = latest.get(declared.CLUSTERS.name)
+    if entry is None:
+        raise ConfigError(f"{file}: no clusters: write for example 'clusters = A, B' and an address for each")
+    aliases = Values(file, {}, providers).parse(declared.CLUSTERS, entry)
+    return Values(file, {address(file, entry, aliases): entry for entry in latest.values()}, providers), aliases
+
+
+def _check(values: Values) -> None:
+    """Every value that is acted on, wherever it stands: a flow that is off today may be on tomorrow."""
+    for at, entry in values.entries.items():
+        hit = catalogue.find(at.scope, at.name)
+        if hit is not None and hit.acted:
+            values.parse(hit.setting, entry)
+
+
+def _cluster(values: Values, alias: str, source: str, target: str, of: tuple[Place, ...]) -> Cluster:
+    """A cluster as seen by one of its users: name and timeout may differ from client to client, the address does
+    not."""
+    if values.find(declared.BOOTSTRAP_SERVERS, alias, alias) is None:
+        line = values.entries[Address(Scope.TOP, "", declared.CLUSTERS.name)].line
+        raise ConfigError(
+            f"{values.file}: no {alias}.bootstrap.servers: the cluster {alias} is listed in 'clusters' (line {line}) "
+            "but has no address"
+        )
+    return Cluster(
+        alias,
+        values.get(declared.BOOTSTRAP_SERVERS, alias, alias),
+        values.get(clients.CLIENT_ID, source, target, of),
+        values.get(clients.REQUEST_TIMEOUT, source, target, of) / 1000,
+    )
+
+
+def _enabled(values: Values, source: str, target: str) -> bool:
+    """As MM2's driver: with no word of its own a flow follows the top level, if it exists for its heartbeats."""
+    if values.find(declared.ENABLED, source, target, (flow(),)) is not None:
+        return values.get(declared.ENABLED, source, target, (flow(),))
+    heartbeats = values.find(EMIT_HEARTBEATS_ENABLED, source, target)
+    exists = heartbeats is None or heartbeats.value.strip().lower() == "true"
+    return exists and values.get(declared.ENABLED, source, target, (top(),))
+
+
+def _no_flow(values: Values, aliases: tuple[str, ...]) -> str:
+    if len(aliases) < 2:
+        return f"{values.file}: No source->target replication flows: 'clusters' lists {aliases[0]} only, two are needed"
+    for at, entry in values.entries.items():
+        if at.scope is Scope.FLOW and catalogue.find(at.scope, at.name) is None:
+            right, _ = catalogue.MISTAKES.get(at.name, (catalogue.nearest(at.scope, at.name), ""))
+            if right == declared.ENABLED.name:
+                return (
+                    f"{values.file}:{entry.line}: No source->target replication flows: "
+                    f"'{entry.key}' is no setting, did you mean '{at.key(right)}'?"
+                )
+    pair = f"{aliases[0]}->{aliases[1]}"
+    return f"{values.file}: No source->target replication flows: set '{pair}.enabled = true' or that of another pair"
+
+
+def _flow(values: Values, source: str, target: str) -> Flow:
+    return Flow(
+        source=_cluster(values, source, source, target, places.OF_SOURCE),
+        target=_cluster(values, target, source, target, places.OF_TARGET),
+        policy=_policy(values, source, target),
+        topics=NameFilter(
+            values.get(declared.TOPICS, source, target), values.get(declared.TOPICS_EXCLUDE, source, target)
+        ),
+        heartbeats_replication=values.get(declared.HEARTBEATS_REPLICATION_ENABLED, source, target),
+        replication_factor=values.get(declared.REPLICATION_FACTOR, source, target),
+        tasks_max=values.get(declared.TASKS_MAX, source, target),
+        refresh_topics=_refreshes(values, source, target),
+        refresh_topics_interval=float(values.get(declared.REFRESH_TOPICS_INTERVAL, source, target)),
+        config_properties_exclude=NameFilter(values.get(declared.CONFIG_PROPERTIES_EXCLUDE, source, target)),
+        reading=Reading(
+            values.get(clients.FETCH_MAX_BYTES, source, target),
+            values.get(clients.MAX_PARTITION_FETCH_BYTES, source, target),
+            values.get(clients.FETCH_MIN_BYTES, source, target),
+            values.get(clients.FETCH_MAX_WAIT, source, target) / 1000,
+        ),
+        writing=Writing(
+            values.get(clients.MAX_REQUEST_SIZE, source, target),
+            values.get(clients.REQUEST_TIMEOUT, source, target, places.OF_WRITING) / 1000,
+        ),
+        buffer_memory=values.get(declared.BUFFER_MEMORY, source, target),
+        lease_seconds=values.get(declared.LEASE_SECONDS, source, target),
+    )
+
+
+def _policy(values: Values, source: str, target: str) -> ReplicationPolicy:
+    separator = values.get(declared.REPLICATION_POLICY_SEPARATOR, source, target)
+    internal = None if values.get(declared.INTERNAL_TOPIC_SEPARATOR_ENABLED, source, target) else "."
+    if values.get(declared.REPLICATION_POLICY_CLASS, source, target) == "IdentityReplicationPolicy":
+        return IdentityReplicationPolicy(source, separator, internal)
+    return DefaultReplicationPolicy(separator, internal)
+
+
+def _refreshes(values: Values, source: str, target: str) -> bool:
+    if not values.get(declared.REFRESH_TOPICS_ENABLED, source, target):
+        return False
+    interval = values.get(declared.REFRESH_TOPICS_INTERVAL, source, target)
+    entry = values.find(declared.REFRESH_TOPICS_INTERVAL, source, target)
+    if interval == 0 and entry is not None:
+        raise values.error(entry, "0 seconds is no interval: set refresh.topics.enabled = false not to look at all")
+    return interval > 0

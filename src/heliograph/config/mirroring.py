@@ -1,0 +1,195 @@
+"""Declarations: what a deployment is, what a flow copies and how, and Heliograph's own settings. All are acted on."""
+
+from __future__ import annotations
+
+from heliograph.config import places
+from heliograph.config.kinds import (
+    INT_MAX,
+    Addresses,
+    Aliases,
+    Bool,
+    Decimal,
+    Names,
+    Patterns,
+    Policy,
+    Separator,
+    Text,
+    Whole,
+)
+from heliograph.config.setting import Group, Setting
+
+MIB = 1024 * 1024
+
+CLUSTERS = Setting(
+    "clusters",
+    Aliases(),
+    None,
+    "The aliases of the clusters, such as `A, B`. They become part of topic names.",
+    places.TOP,
+    acted=True,
+)
+BOOTSTRAP_SERVERS = Setting(
+    "bootstrap.servers",
+    Addresses(),
+    None,
+    "Where a cluster can be reached: `host:port`, several with commas between. One at top level counts for every "
+    "cluster that has none of its own.",
+    places.CLUSTER,
+    acted=True,
+)
+ENABLED = Setting(
+    "enabled",
+    Bool(),
+    "false",
+    "Whether the flow copies anything. Usually set per flow; at top level it switches on every flow that does not say "
+    "otherwise (and has not switched off its heartbeats), as with MM2.",
+    places.FLOW,
+    acted=True,
+)
+TOPICS = Setting("topics", Patterns(), ".*", "Topics to copy.", places.FLOW, acted=True)
+TOPICS_EXCLUDE = Setting(
+    "topics.exclude",
+    Patterns(),
+    r".*[\-\.]internal, .*\.replica, __.*",
+    "Topics not to copy; wins over `topics`.",
+    places.FLOW,
+    acted=True,
+    old_names=("topics.blacklist",),
+)
+CONFIG_PROPERTIES_EXCLUDE = Setting(
+    "config.properties.exclude",
+    Patterns(),
+    r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
+    r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
+    r"min\.insync\.replicas",
+    "Topic settings that a mirror does not get from its source topic.",
+    places.FLOW,
+    acted=True,
+    old_names=("config.properties.blacklist",),
+)
+HEARTBEATS_REPLICATION_ENABLED = Setting(
+    "heartbeats.replication.enabled",
+    Bool(),
+    "true",
+    "Whether heartbeats topics are copied whatever `topics` and `topics.exclude` say.",
+    places.FLOW,
+    acted=True,
+)
+REPLICATION_POLICY_CLASS = Setting(
+    "replication.policy.class",
+    Policy(),
+    "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+    "How mirrors are called: `DefaultReplicationPolicy` puts the source alias in front, `IdentityReplicationPolicy` "
+    "keeps the name. With or without its package; Strimzi's class of the same name counts as Identity.",
+    places.FLOW,
+    acted=True,
+)
+REPLICATION_POLICY_SEPARATOR = Setting(
+    "replication.policy.separator",
+    Separator(),
+    ".",
+    "What stands between alias and topic name; taken as it is, blanks at the end included.",
+    places.FLOW,
+    acted=True,
+)
+INTERNAL_TOPIC_SEPARATOR_ENABLED = Setting(
+    "replication.policy.internal.topic.separator.enabled",
+    Bool(),
+    "true",
+    "Whether the names of offset-syncs and checkpoints topics have that separator too; if not, they have a dot.",
+    places.FLOW,
+    acted=True,
+)
+REPLICATION_FACTOR = Setting(
+    "replication.factor",
+    Whole(-1, 32767, but_not=0),
+    "2",
+    "Replicas of new mirrors; -1 leaves it to the target's brokers.",
+    places.FLOW,
+    acted=True,
+)
+TASKS_MAX = Setting(
+    "tasks.max",
+    Whole(1, INT_MAX),
+    "1",
+    "In how many pieces at most the flow's work is cut.",
+    places.FLOW,
+    acted=True,
+)
+REFRESH_TOPICS_ENABLED = Setting(
+    "refresh.topics.enabled",
+    Bool(),
+    "true",
+    "Whether to look for new topics and partitions now and then.",
+    places.FLOW,
+    acted=True,
+)
+REFRESH_TOPICS_INTERVAL = Setting(
+    "refresh.topics.interval.seconds",
+    Whole(),
+    "600",
+    "How often to look for them. Below 0: never; 0 is refused unless looking is switched off.",
+    places.FLOW,
+    acted=True,
+)
+BUFFER_MEMORY = Setting(
+    "heliograph.buffer.memory",
+    Whole(MIB, 2**40),
+    str(64 * MIB),
+    "How many bytes of records one lease may hold in memory.",
+    places.FLOW,
+    acted=True,
+)
+LEASE_SECONDS = Setting(
+    "heliograph.lease.seconds",
+    Decimal(1, 600),
+    "20",
+    "How long one piece of work lasts on Spark before it is handed out anew.",
+    places.FLOW,
+    acted=True,
+)
+CONFIG_PROVIDERS = Setting(
+    "config.providers",
+    Names(),
+    "",
+    "Names of the providers that `${name:path:key}` in a value may refer to.",
+    places.PROVIDERS,
+    acted=True,
+)
+CONFIG_PROVIDER_OPTIONS = Setting(
+    "config.providers.*",
+    Text(),
+    None,
+    "Class and parameters of a provider: `config.providers.env.class = "
+    "org.apache.kafka.common.config.provider.EnvVarConfigProvider`. Known are EnvVarConfigProvider (parameter "
+    "`allowlist.pattern`), FileConfigProvider and DirectoryConfigProvider (parameter `allowed.paths`).",
+    places.TOP,
+    acted=True,
+)
+
+GROUPS = (
+    Group(
+        "The deployment",
+        "Which clusters there are, and where values may come from.",
+        (CLUSTERS, BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, CONFIG_PROVIDER_OPTIONS),
+    ),
+    Group(
+        "What a flow copies",
+        "The least that a file needs besides addresses is `A->B.enabled = true`.",
+        (
+            ENABLED,
+            TOPICS,
+            TOPICS_EXCLUDE,
+            HEARTBEATS_REPLICATION_ENABLED,
+            REPLICATION_POLICY_CLASS,
+            REPLICATION_POLICY_SEPARATOR,
+            INTERNAL_TOPIC_SEPARATOR_ENABLED,
+            REPLICATION_FACTOR,
+            TASKS_MAX,
+            REFRESH_TOPICS_ENABLED,
+            REFRESH_TOPICS_INTERVAL,
+            CONFIG_PROPERTIES_EXCLUDE,
+        ),
+    ),
+    Group("Heliograph's own", "MirrorMaker 2 has no such settings.", (BUFFER_MEMORY, LEASE_SECONDS)),
+)

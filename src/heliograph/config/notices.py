@@ -1,0 +1,28 @@
+"""What the reader of a configuration has to say about it: an error that stops it, or a remark on one line.
+
+Both name file, line and key in one line of text. Printing them is for the commands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Notice:
+    """A remark on one line of a file: a warning (probably a mistake) or a note (known, but without effect here)."""
+
+    line: int
+    key: str
+    text: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}"
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be run. `warnings` holds what else was noticed before: often the cause, such as a
+    misspelt name."""
+
+    warnings: tuple[Notice, ...] = ()

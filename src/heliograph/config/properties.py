@@ -1,0 +1,63 @@
+"""Reading a Java `.properties` file into entries that know their line. What the keys mean is of no concern here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import javaproperties
+
+from heliograph.config.notices import ConfigError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One `key = value`. `line` is where it begins; `source` is its text in the file, with any continuation lines."""
+
+    line: int
+    key: str
+    value: str
+    source: str = ""
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
+    file = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: there is no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from None
+    return parse(data, file)
+
+
+def parse(data: bytes, file: str) -> tuple[Entry, ...]:
+    """All entries in order, repeated keys included."""
+    entries: list[Entry] = []
+    line = 1
+    try:
+        # Given bytes, the library decodes them as Java does (Latin-1).
+        for element in javaproperties.parse(data.removeprefix(_BYTE_ORDER_MARK)):
+            if isinstance(element, javaproperties.KeyValue):
+                entries.append(Entry(line, element.key, element.value, element.source))
+            line += _line_ends(element.source)
+    except javaproperties.InvalidUEscapeError as error:
+        raise ConfigError(
+            f"{file}:{line}: '{error.escape}' is no character: after \\u come four hexadecimal digits "
+            "(a backslash in a regular expression is written twice)"
+        ) from None
+    return tuple(entries)
+
+
+def _line_ends(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
+def dropped_backslash(entry: Entry) -> bool:
+    """Whether the value has a single backslash that the file format drops, as in `a\\.b`, which is read as `a.b`."""
+    text = entry.source.replace("\\\\", "")
+    return any(char == "\\" and follower not in "tnfru \t\f:=#!\r\n" for char, follower in pairwise(text))

@@ -1,0 +1,64 @@
+"""The values of a file, looked up by setting and flow in the order of precedence that the setting's places have.
+
+A bad value is reported with file, line and key. Values with references are quoted as they stand in the file, so that
+what a provider gave does not end up in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from heliograph.config.notices import ConfigError
+from heliograph.config.properties import Entry
+from heliograph.config.providers import Provider, references, resolve
+from heliograph.config.scopes import Address
+from heliograph.config.setting import Place, Setting
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    file: str
+    entries: Mapping[Address, Entry]
+    providers: Mapping[str, Provider | None]
+
+    def find(
+        self, setting: Setting[object], source: str, target: str, places: tuple[Place, ...] | None = None
+    ) -> Entry | None:
+        """The entry that decides for the flow `source->target`. Old names come last, even one of the flow after a new
+        one at top level: MM2 looks at names only when all scopes have become one map."""
+        for name in (setting.name, *setting.old_names):
+            for place in setting.where.read if places is None else places:
+                at = Address(place.scope, place.owner(source, target), place.prefix + name)
+                if (entry := self.entries.get(at)) is not None:
+                    return entry
+        return None
+
+    def get(self, setting: Setting[T], source: str, target: str, places: tuple[Place, ...] | None = None) -> T:
+        entry = self.find(setting, source, target, places)
+        if entry is not None:
+            return self.parse(setting, entry)
+        if setting.default is None:
+            raise ConfigError(f"{self.file}: no {setting.name}")
+        return setting.kind.parse(setting.default)
+
+    def parse(self, setting: Setting[T], entry: Entry) -> T:
+        try:
+            return setting.kind.parse(resolve(entry.value, self.providers))
+        except ValueError as reason:
+            raise self.error(entry, f"'{entry.value}' {reason}{_hint(entry.value, self.providers)}") from None
+
+    def error(self, entry: Entry, text: str) -> ConfigError:
+        return ConfigError(f"{self.file}:{entry.line}: {entry.key}: {text}")
+
+
+def _hint(value: str, providers: Mapping[str, Provider | None]) -> str:
+    for text, provider in references(value):
+        if provider not in providers:
+            return f" ({text} was not looked up: '{provider}' is not in config.providers)"
+    if "#" in value:
+        return " (a comment needs a line of its own)"
+    return ""

@@ -1,0 +1,46 @@
+"""Our own topics on the target: created if they are missing, never changed."""
+
+import asyncio
+import time
+
+from heliograph.model.internal_topics import PROGRESS, intervals_topic, signals_topic
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError, WireError
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.topics import NewTopic, create_topics
+
+_HOUR = str(3600 * 1000)
+
+
+async def ensure_internal_topics(source_alias: str, target: ClusterClient) -> None:
+    """The intervals (kept for good, compacted) and the signals (kept for an hour) of one flow."""
+    replicas = min(3, len(target.brokers))
+    wanted = [
+        NewTopic(intervals_topic(source_alias), 1, replicas, (("cleanup.policy", "compact"),)),
+        NewTopic(
+            signals_topic(source_alias),
+            PROGRESS + 1,
+            replicas,
+            (("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR)),
+        ),
+    ]
+    there = (await target.metadata([topic.name for topic in wanted])).topics
+    missing = [topic for topic in wanted if there[topic.name].error]
+    for name, error in (await create_topics(target, missing)).items():
+        if error is not None and error.code != TOPIC_ALREADY_EXISTS:
+            raise BrokerError(error.code, f"internal topic {name} on {target.cluster.alias}: {error.detail}")
+    await _until_usable(target, [(topic.name, partition) for topic in wanted for partition in range(topic.partitions)])
+
+
+async def _until_usable(target: ClusterClient, places: list[tuple[str, int]]) -> None:
+    """Brokers learn of a new topic, and who leads it, some moments after it was created."""
+    deadline = time.monotonic() + target.cluster.request_timeout
+    while True:
+        topics = (await target.metadata({name for name, _partition in places})).topics
+        found = await list_offsets(target, topics, places, LATEST, False)
+        problem = next((one for one in found.values() if isinstance(one, WireError)), None)
+        if problem is None:
+            return
+        if time.monotonic() > deadline:
+            raise problem
+        await asyncio.sleep(0.05)

@@ -1,0 +1,127 @@
+"""The topics syncer: which topics are mirrored, which mirrors must be created or grown."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heliograph.model.flow import Flow
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError
+from heliograph.wire.topics import NewTopic, create_partitions, create_topics, own_configs
+
+log = logging.getLogger(__name__)
+
+_NEVER = str(2**63 - 1)
+_INVALID_CONFIG = 40
+
+# A mirror keeps what the source's records say: their times and their compression, whatever the target's defaults.
+_FAITHFUL = {"message.timestamp.type": "CreateTime", "compression.type": "producer"}
+# Since 4.0 a broker refuses records from more than an hour ahead unless told otherwise; before 3.6 it does not know
+# these settings and refuses the topic instead (INVALID_CONFIG).
+_ANY_TIME = {"message.timestamp.after.max.ms": _NEVER, "message.timestamp.before.max.ms": _NEVER}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    mirrored: tuple[str, ...]  # source topics
+    create: tuple[str, ...]  # source topics whose mirror is missing
+    grow: dict[str, int]  # mirror -> partitions
+
+
+def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic], excluded: frozenset[str]) -> TopicPlan:
+    """What this flow mirrors, and what the target lacks for it."""
+    mirrored = tuple(
+        sorted(
+            name
+            for name, topic in source.items()
+            if not topic.internal and not topic.error and name not in excluded and flow.selects(name)
+        )
+    )
+    create = tuple(name for name in mirrored if flow.mirror_name(name) not in target)
+    grow = {
+        mirror: len(source[name].leaders)
+        for name in mirrored
+        if (mirror := flow.mirror_name(name)) in target and len(source[name].leaders) > len(target[mirror].leaders)
+    }
+    return TopicPlan(mirrored, create, grow)
+
+
+def mirror_configs(flow: Flow, configs: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a new mirror: the source topic's own without the excluded, and those that faithfulness needs."""
+    kept = {key: value for key, value in configs.items() if not flow.config_properties_exclude.matches(key)}
+    return kept | _FAITHFUL | _ANY_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Source topics that have a mirror, with their partition counts, and why others have none."""
+
+    partitions: dict[str, int]
+    failed: dict[str, str]
+
+
+async def sync_topics(
+    flow: Flow, source: ClusterClient, target: ClusterClient, excluded: frozenset[str] = frozenset()
+) -> Synced:
+    """Create and grow mirrors. A topic that fails is reported and does not hold up the others."""
+    there = (await source.metadata(None)).topics
+    here = (await target.metadata(None)).topics
+    todo = plan(flow, there, here, excluded)
+    failed = await _create(flow, source, target, [(name, len(there[name].leaders)) for name in todo.create])
+    for mirror, error in (await create_partitions(target, todo.grow)).items():
+        if error is None:
+            log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, todo.grow[mirror])
+        elif error.code != INVALID_PARTITIONS:
+            log.error(
+                "%s: mirror %s could not be grown to %d partitions: %s", flow.name, mirror, todo.grow[mirror], error
+            )
+    ok = {
+        name: len(there[name].leaders)
+        if name in todo.create or flow.mirror_name(name) in todo.grow
+        else min(len(there[name].leaders), len(here[flow.mirror_name(name)].leaders))
+        for name in todo.mirrored
+        if name not in failed
+    }
+    return Synced(ok, failed)
+
+
+async def _create(
+    flow: Flow, source: ClusterClient, target: ClusterClient, topics: list[tuple[str, int]]
+) -> dict[str, str]:
+    if not topics:
+        return {}
+    configs = await own_configs(source, [name for name, _count in topics])
+    new = {
+        flow.mirror_name(name): NewTopic(
+            flow.mirror_name(name),
+            count,
+            flow.replication_factor,
+            tuple(sorted(mirror_configs(flow, configs.get(name, {})).items())),
+        )
+        for name, count in topics
+    }
+    outcomes = await create_topics(target, list(new.values()))
+    old = [
+        _without_any_time(new[mirror]) for mirror, error in outcomes.items() if error and error.code == _INVALID_CONFIG
+    ]
+    outcomes |= await create_topics(target, old)
+    failed = {}
+    for name, count in topics:
+        mirror = flow.mirror_name(name)
+        error = outcomes.get(mirror)
+        if error is None:
+            log.info("%s: mirror %s created with %d partitions", flow.name, mirror, count)
+        elif error.code != TOPIC_ALREADY_EXISTS:
+            failed[name] = f"mirror {mirror} could not be created: {_advice(flow, error)}"
+    return failed
+
+
+def _without_any_time(topic: NewTopic) -> NewTopic:
+    kept = tuple((key, value) for key, value in topic.configs if key not in _ANY_TIME)
+    return NewTopic(topic.name, topic.partitions, topic.replication_factor, kept)
+
+
+def _advice(flow: Flow, error: BrokerError) -> str:
+    if error.name == "INVALID_REPLICATION_FACTOR":
+        return f"{error} (replication.factor is {flow.replication_factor}: set it to at most the number of brokers)"
+    return str(error)

@@ -1,0 +1,232 @@
+"""The copier: runs one lease from start to end on one event loop.
+
+Ties reader, writer and resume together, listens for commands and reports progress. Correct without anyone's help:
+when it dies, is cut off or overlaps with another copier, the next one resumes from the target's log.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any
+
+from heliograph.copy.cursor import Budget, Cursor, Sent, State
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.reader import Reader
+from heliograph.copy.resume import resume
+from heliograph.copy.signals import Report, is_end_of
+from heliograph.copy.work import Outcome, Progress, Refusal, Work, producer_id
+from heliograph.copy.writer import Writer
+from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.records import tail, write
+
+log = logging.getLogger(__name__)
+
+_REPORT_EVERY = 0.5
+_DRAIN = 1.0  # how long a lease that ends waits for what is under way
+
+
+class Copier:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        flow = work.flow
+        self._source = ClusterClient(flow.source)
+        self._target = ClusterClient(flow.target)
+        self._ledger = Ledger(self._target, flow.source.alias, work.intervals, work.intervals_from)
+        self.budget = Budget(flow.buffer_memory)
+        self.cursors = [
+            Cursor(key, producer_id(flow.name, key), position=work.positions.get(key)) for key in work.partitions
+        ]
+        self._readers: dict[int, Reader] = {}
+        self._writers: dict[int, Writer] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop = asyncio.Event()
+        self._resume_wake = asyncio.Event()
+        self._records = 0
+        self._size = 0
+        self._changed: set[Cursor] = set()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def run(self, signals: bool = True) -> Outcome:
+        """Copy until the lease's time is up or somebody says stop."""
+        try:
+            self._start(self._keep_resuming())
+            if signals:
+                self._start(self._listen())
+                self._start(self._report())
+            ended = "stopped"
+            try:
+                await asyncio.wait_for(self._stop.wait(), self._work.seconds)
+            except TimeoutError:
+                ended = "deadline"
+            await self._finish()
+            return Outcome(
+                self._work.lease,
+                ended,
+                self._records,
+                self._size,
+                {cursor.key: progress for cursor in self.cursors if (progress := _progress(cursor)) is not None},
+                tuple(cursor.refusal for cursor in self.cursors if cursor.refusal is not None),
+            )
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for writer in self._writers.values():
+                await writer.close()
+            self._source.close()
+            self._target.close()
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
+
+    async def _finish(self) -> None:
+        """Read and send nothing new, and wait a little for the answers to what is under way."""
+        for task in self._tasks:
+            task.cancel()
+        for cursor in self.cursors:
+            cursor.drop_queue()
+        until = time.monotonic() + _DRAIN
+        while any(cursor.in_flight for cursor in self.cursors) and time.monotonic() < until:
+            await asyncio.sleep(0.005)
+
+    # --- what reader and writer call ------------------------------------------------------------------------
+
+    def _reading_from(self, node: int) -> Iterator[Cursor]:
+        return (cursor for cursor in self.cursors if cursor.source_leader == node)
+
+    def _queued(self, cursor: Cursor) -> None:
+        self._writer(cursor.target_leader).offer(cursor)
+
+    def _landed(self, cursor: Cursor, sent: Sent) -> None:
+        self._records += sent.batch.count
+        self._size += sent.batch.size
+        self._changed.add(cursor)
+
+    def _settled(self, cursor: Cursor) -> None:
+        """An answer came in: there may be room to read more, or a cursor may be ready to resume."""
+        if cursor.state is State.RESUMING and not cursor.in_flight:
+            self._resume_wake.set()
+        for reader in self._readers.values():
+            reader.wake.set()
+
+    def _lost(self, cursor: Cursor, why: str, suspicious: bool = False) -> None:
+        """This cursor must find its position again. A suspicious cause ends our patience when it keeps coming back."""
+        if cursor.state is not State.COPYING and cursor.state is not State.RESUMING:
+            return
+        log.info("%s %s: %s", self._work.flow.name, cursor.key, why)
+        if not cursor.begin_again(suspicious):
+            at = cursor.position
+            cursor.give_up("keeps-failing", why, at.source if at else -1, at.target if at else -1)
+        self._resume_wake.set()
+
+    # --- the parts ------------------------------------------------------------------------------------------
+
+    def _writer(self, node: int) -> Writer:
+        if node not in self._writers:
+            self._writers[node] = Writer(
+                self._target,
+                node,
+                self._work.flow.writing,
+                landed=self._landed,
+                settled=self._settled,
+                lost=self._lost,
+            )
+        return self._writers[node]
+
+    def _wake_reader(self, node: int) -> None:
+        if node not in self._readers:
+            self._readers[node] = Reader(
+                self._source,
+                node,
+                self._work.flow.reading,
+                self.budget,
+                self._reading_from,
+                queued=self._queued,
+                lost=self._lost,
+            )
+            self._start(self._readers[node].run())
+        self._readers[node].wake.set()
+
+    async def _keep_resuming(self) -> None:
+        while True:
+            self._resume_wake.clear()
+            now = time.monotonic()
+            waiting = [c for c in self.cursors if c.state is State.RESUMING and not c.in_flight]
+            due = [cursor for cursor in waiting if cursor.not_before <= now]
+            if due:
+                await self._resume(due)
+                continue
+            pause = min((cursor.not_before for cursor in waiting), default=now + 3600) - now
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._resume_wake.wait(), max(0.001, pause))
+
+    async def _resume(self, due: list[Cursor]) -> None:
+        try:
+            ready = await resume(due, self._source, self._target, self._ledger, self._lost)
+        except WireError as error:
+            for cursor in due:
+                self._lost(cursor, f"positions cannot be found: {error}")
+            return
+        self._changed.update(due)
+        for node in {cursor.source_leader for cursor in ready}:
+            self._wake_reader(node)
+
+    # --- signals --------------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        topic = signals_topic(self._work.flow.source.alias)
+        start = self._work.commands_from
+        while True:
+            try:
+                found = (await self._target.metadata([topic])).topics[topic]
+                async for records in tail(self._target, found, COMMANDS, start):
+                    for record in records:
+                        start = record.offset + 1
+                        if is_end_of(self._work.lease, record.key, record.value):
+                            self._stop.set()
+            except WireError as error:
+                log.debug("commands cannot be read: %s", error)
+            await asyncio.sleep(1.0)
+
+    async def _report(self) -> None:
+        name = signals_topic(self._work.flow.source.alias)
+        told: set[Refusal] = set()
+        while True:
+            await asyncio.sleep(_REPORT_EVERY)
+            refusals = tuple(c.refusal for c in self.cursors if c.refusal is not None and c.refusal not in told)
+            if not self._changed and not refusals:
+                continue
+            changed, self._changed = self._changed, set()
+            at = {cursor.key: progress for cursor in changed if (progress := _progress(cursor)) is not None}
+            report = Report(self._work.lease, self._records, self._size, at, refusals)
+            try:
+                topic = (await self._target.metadata([name])).topics[name]
+                if topic.error:
+                    raise BrokerError(topic.error)
+                await write(self._target, topic, PROGRESS, [report.to_record()], int(time.time() * 1000))
+                told.update(refusals)
+            except WireError as error:
+                self._changed |= changed
+                log.debug("progress cannot be reported: %s", error)
+
+
+def _progress(cursor: Cursor) -> Progress | None:
+    return None if cursor.position is None else Progress(cursor.position, cursor.source_end)
+
+
+def run_lease(work: Work, ready: Callable[[Copier], None] | None = None, signals: bool = True) -> Outcome:
+    """Run a lease to its end in this thread."""
+
+    async def main() -> Outcome:
+        copier = Copier(work)
+        if ready is not None:
+            ready(copier)
+        return await copier.run(signals)
+
+    return asyncio.run(main())

@@ -1,0 +1,67 @@
+"""What driver and running leases say to each other, through an internal topic on the target.
+
+Spark brings word from a task only when it ends, and cancels without asking. So commands (end this lease) go through
+one partition and progress through the other of a topic with short retention. Losing a message does no harm: a lease
+ends by itself, and its outcome repeats all that its progress said.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from heliograph.copy.work import MirrorPartition, Position, Progress, Refusal
+
+
+def end_command(leases: Iterable[str]) -> tuple[bytes, bytes]:
+    return b"end", json.dumps(sorted(leases)).encode()
+
+
+def is_end_of(lease: str, key: bytes | None, value: bytes | None) -> bool:
+    return key == b"end" and value is not None and lease in json.loads(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a running lease says of itself: totals so far, and the partitions that changed since the last report."""
+
+    lease: str
+    records: int
+    size: int
+    changed: dict[MirrorPartition, Progress]
+    refusals: tuple[Refusal, ...]
+
+    def to_record(self) -> tuple[bytes, bytes]:
+        value = {
+            "records": self.records,
+            "bytes": self.size,
+            "changed": [
+                [one.topic, one.mirror, one.partition, at.position.source, at.position.target, at.source_end]
+                for one, at in self.changed.items()
+            ],
+            "refusals": [
+                [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text]
+                for one in self.refusals
+            ],
+        }
+        return self.lease.encode(), json.dumps(value, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_record(cls, key: bytes, value: bytes) -> "Report":
+        fields = json.loads(value)
+        return cls(
+            key.decode(),
+            fields["records"],
+            fields["bytes"],
+            {
+                MirrorPartition(topic, mirror, partition): Progress(Position(source, target), end)
+                for topic, mirror, partition, source, target, end in fields["changed"]
+            },
+            tuple(
+                Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text)
+                for topic, mirror, partition, reason, source, target, text in fields["refusals"]
+            ),
+        )
+
+
+def _fields(partition: MirrorPartition) -> tuple[str, str, int]:
+    return partition.topic, partition.mirror, partition.partition

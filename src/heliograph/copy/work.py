@@ -1,0 +1,93 @@
+"""What a lease is told and what it answers: small picklable values that travel between driver and executors."""
+
+import hashlib
+from dataclasses import dataclass, field
+
+from heliograph.model.flow import Flow
+from heliograph.model.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MirrorPartition:
+    """One partition to copy: from `topic` on the source to `mirror` on the target, same partition number."""
+
+    topic: str
+    mirror: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Everything before source offset `source` has been copied; the mirror ends at `target`."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A lease: copy these partitions for some seconds.
+
+    `positions` are where earlier leases of this run left off, to save checking what is known; they are never believed
+    against the target's log. `intervals` is what the driver knew; the copier reads on from `intervals_from`. Likewise
+    it heeds commands from `commands_from` on, so that nothing said between planning and start is missed.
+    """
+
+    flow: Flow
+    lease: str
+    seconds: float
+    partitions: tuple[MirrorPartition, ...]
+    positions: dict[MirrorPartition, Position] = field(default_factory=dict)
+    intervals: dict[tuple[str, int], tuple[Interval, ...]] = field(default_factory=dict)
+    intervals_from: int = 0
+    commands_from: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a partition is not being copied any further, in words for the operator."""
+
+    partition: MirrorPartition
+    reason: str  # a short stable word: foreign-writer, hole, transaction, ...
+    source_offset: int
+    target_offset: int
+    text: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} (mirror {self.partition.mirror}-{self.partition.partition}) stopped at source offset "
+            f"{self.source_offset}, mirror offset {self.target_offset}: {self.text}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown)."""
+
+    position: Position
+    source_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a lease did."""
+
+    lease: str
+    ended: str  # "deadline" or "stopped"
+    records: int
+    size: int
+    progress: dict[MirrorPartition, Progress]
+    refusals: tuple[Refusal, ...]
+
+
+def producer_id(flow: str, partition: MirrorPartition) -> int:
+    """The producer id of one mirror partition: always the same, whoever copies.
+
+    Lies in the upper half of the positive numbers, far from the ids that brokers hand out by counting. With sequence
+    numbers that run on without a break, a broker takes each batch exactly at its place or not at all.
+    """
+    name = f"{flow}/{partition.topic}/{partition.partition}"
+    return (1 << 62) | (int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 2)

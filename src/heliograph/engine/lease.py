@@ -1,0 +1,28 @@
+"""The function that Spark runs in its Python workers: one lease per task."""
+
+import gc
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+
+from heliograph.copy.copier import run_lease
+from heliograph.copy.work import Outcome, Work
+
+_settled = False
+
+
+def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
+    """Run the leases of one Spark partition (there is one)."""
+    _settle_in()
+    for work in items:
+        yield run_lease(work)
+
+
+def _settle_in() -> None:
+    """Once per worker process: PySpark collects garbage after each task, which takes 20 ms without the freeze."""
+    global _settled
+    if not _settled:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+        gc.collect()
+        gc.freeze()
+        _settled = True

@@ -1,0 +1,141 @@
+"""One Spark application for all leases of a deployment: start it, run leases on it, stop it.
+
+Works as the parent of the JVM (`heliograph run`) and as its child (`spark-submit`). Settings that the user gives,
+here or to spark-submit, win over ours.
+"""
+
+import ctypes
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import IO
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from heliograph.copy.work import Outcome, Work
+from heliograph.engine.lease import lease_task
+
+log = logging.getLogger(__name__)
+jvm_log = logging.getLogger("heliograph.spark")
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_PR_SET_PDEATHSIG = 1
+_NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
+
+
+class Engine:
+    def __init__(self, slots: int, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
+        self._slots = slots
+        self._master = master
+        self._conf = dict(conf or {})
+        self._context: SparkContext | None = None
+        self._sockets: str | None = None
+
+    def start(self) -> None:
+        """Takes some seconds; call it from a thread while other things get ready."""
+        submitted = _SUBMITTED in os.environ
+        if submitted:
+            _die_with_parent()
+            # Only a live gateway knows what spark-submit was told; asked before, the conf would hide it.
+            SparkContext._ensure_initialized()
+            conf = SparkConf()
+        else:
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            conf = SparkConf(loadDefaults=False)
+            for key, value in self._conf.items():
+                conf.set(key, value)
+            if self._master:
+                conf.setMaster(self._master)
+        for key, value in self._defaults(submitted).items():
+            conf.setIfMissing(key, value)
+        if conf.get("spark.speculation", "false") == "true":
+            raise ValueError("spark.speculation must stay off: it would run every lease twice")
+        gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
+        self._context = SparkContext(conf=conf, gateway=gateway)
+        # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
+        self._context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+        log.info("Spark %s is up, master %s", self._context.version, self._context.master)
+
+    def _defaults(self, submitted: bool) -> dict[str, str]:
+        self._sockets = tempfile.mkdtemp(prefix="heliograph-")
+        defaults = {
+            # One crashed worker must not fail the lease for good: up to 4 attempts, as on a cluster.
+            "spark.master": f"local[{self._slots},4]",
+            "spark.app.name": "heliograph",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.scheduler.mode": "FAIR",
+            # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": self._sockets,
+            "spark.task.maxFailures": "4",
+            "spark.executorEnv.PYTHONUNBUFFERED": "1",
+        }
+        if not submitted:
+            log4j = files("heliograph.engine") / "log4j2.properties"
+            defaults |= {
+                "spark.driver.memory": "512m",
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.driver.extraJavaOptions": f"-XX:-UsePerfData -Xss1m -Dlog4j2.configurationFile=file:{log4j}",
+            }
+        return defaults
+
+    def run(self, work: Work) -> Outcome:
+        """Run one lease; blocks until it has ended. Call from a thread of its own."""
+        assert self._context is not None
+        self._context.setJobGroup(work.lease, f"{work.flow.name}: {len(work.partitions)} partitions")
+        (outcome,) = self._context.parallelize([work], 1).mapPartitions(lease_task).collect()
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM is there: nothing else would tell us that it was killed."""
+        process = getattr(getattr(self._context, "_gateway", None), "proc", None)
+        return process is None or process.poll() is None
+
+    def stop(self) -> None:
+        if self._context is not None and self.alive:
+            self._context.stop()
+        self._context = None
+        self._clean_up()
+
+    def kill(self) -> None:
+        """For a Spark that does not stop in time: its workers end when the JVM does."""
+        process = getattr(getattr(self._context, "_gateway", None), "proc", None)
+        if process is not None:
+            process.kill()
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        if self._sockets:
+            shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+def _die_with_parent() -> None:
+    """Under spark-submit a killed JVM would leave this process behind for good, with no signal."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _to_our_log() -> IO[str]:
+    """A file to be the JVM's stderr: what Spark and its workers print goes to our log."""
+    read, write = os.pipe()
+    threading.Thread(target=_forward, args=(read,), name="spark-stderr", daemon=True).start()
+    return os.fdopen(write, "w")
+
+
+def _forward(descriptor: int) -> None:
+    with os.fdopen(descriptor, errors="replace") as lines:
+        for line in lines:
+            text = line.rstrip()
+            if text and not text.startswith(_NOISE):
+                jvm_log.debug("%s", text)

@@ -1,0 +1,13 @@
+"""The names of our own topics on the target. All end in `.internal`, so that no mirroring tool copies them on."""
+
+# Partitions of the signals topic.
+COMMANDS = 0
+PROGRESS = 1
+
+
+def intervals_topic(source_alias: str) -> str:
+    return f"heliograph-intervals.{source_alias}.internal"
+
+
+def signals_topic(source_alias: str) -> str:
+    return f"heliograph-signals.{source_alias}.internal"

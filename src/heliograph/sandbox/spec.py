@@ -1,0 +1,47 @@
+"""What is wanted of a cluster: how many brokers, which Kafka, which settings.
+
+It refuses what no cluster could be. Whether a setting means anything is for the broker to say.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from heliograph.sandbox.errors import SandboxError
+
+DEFAULT_VERSION = "4.3.1"
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """What a cluster is to be like. `ports` are for the first brokers in turn, the others get free ones.
+
+    `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
+    what the protocol needs goes into `settings`, see `Cluster.bootstrap_of` for the addresses. `fast_start` trades
+    the broker's speed for a sooner start: for tests, not for measurements.
+    """
+
+    brokers: int = 1
+    version: str = DEFAULT_VERSION
+    settings: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    heap_mb: int = 256
+    fast_start: bool = False
+    gc: Literal["serial", "g1"] = "serial"
+    listeners: Mapping[str, str] = field(default_factory=dict)
+    jvm_flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.brokers < 1:
+            raise SandboxError(f"a cluster has one broker or more, not {self.brokers}")
+        if not re.fullmatch(r"\d+\.\d+\.\d+(\.\d+)?", self.version):
+            raise SandboxError(f"{self.version!r} is not a version of Kafka such as {DEFAULT_VERSION}")
+        if len(self.ports) > self.brokers:
+            raise SandboxError(f"{len(self.ports)} ports are too many for {self.brokers} broker(s)")
+        if len(set(self.ports)) < len(self.ports):
+            raise SandboxError(f"a port is given twice: {', '.join(map(str, self.ports))}")
+        if not all(0 < port < 65536 for port in self.ports):
+            raise SandboxError(f"ports are between 1 and 65535, not {', '.join(map(str, self.ports))}")
+        if self.heap_mb < 64:
+            raise SandboxError(f"a broker needs 64 MB of heap or more, not {self.heap_mb}")

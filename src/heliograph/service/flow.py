@@ -1,0 +1,287 @@
+"""One flow of a running deployment: prepares the target, hands out leases, follows what they report."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.topics import Synced, sync_topics
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.signals import Report, end_command
+from heliograph.copy.work import MirrorPartition, Outcome, Progress, Refusal, Work
+from heliograph.model.flow import Flow
+from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
+from heliograph.service.assignment import Assignment, assign
+from heliograph.service.cycles import comes_home
+from heliograph.service.status import FlowStatus, Rate
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.records import tail, write
+
+log = logging.getLogger(__name__)
+
+RunLease = Callable[[Work], Awaitable[Outcome]]
+_PAUSE_AFTER_FAILURE = 1.0
+
+
+class FlowRunner:
+    def __init__(self, flow: Flow, others: tuple[Flow, ...], run_lease: RunLease, run_id: str) -> None:
+        self.flow = flow
+        self._others = others
+        self._run_lease = run_lease
+        self._run_id = run_id
+        self._source = ClusterClient(flow.source)
+        self._target = ClusterClient(flow.target)
+        self._ledger = Ledger(self._target, flow.source.alias)
+        self._signals = signals_topic(flow.source.alias)
+        self._synced = Synced({}, {})
+        self._partitions: tuple[MirrorPartition, ...] = ()
+        self._assignment: Assignment = ()
+        self._assigned = asyncio.Event()
+        self._running: dict[int, str] = {}  # lease number -> lease id
+        self._under_way: dict[str, tuple[int, int]] = {}  # lease id -> records, bytes so far
+        self._records = 0
+        self._size = 0
+        self._rate = Rate()
+        self._progress: dict[MirrorPartition, Progress] = {}
+        self._refusals: dict[MirrorPartition, Refusal] = {}
+        self._commands_from = 0
+        self._progress_from = 0
+        self._stopping = False
+        self._goals: dict[MirrorPartition, int] | None = None
+        self._told_cycles: set[str] = set()
+
+    # --- before the first lease -----------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        await asyncio.gather(self._source.connect(), self._target.connect())
+
+    async def prepare(self) -> None:
+        """Make the target ready: internal topics, mirrors; and read what earlier runs have written down."""
+        await ensure_internal_topics(self.flow.source.alias, self._target)
+        await self._refresh()
+        await self._ledger.catch_up()
+        topic = await self._signals_topic()
+        places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
+        ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
+        self._commands_from, self._progress_from = (_number(ends[place]) for place in places)
+
+    async def set_goals(self) -> None:
+        """Remember where the source ends now; `caught_up` is measured against it."""
+        places = [(one.topic, one.partition) for one in self._partitions]
+        topics = (await self._source.metadata({topic for topic, _partition in places})).topics
+        ends = await list_offsets(self._source, topics, places, LATEST, True)
+        self._goals = {one: _number(ends[one.topic, one.partition]) for one in self._partitions}
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep leases going until `stop`; then return when the last one has ended."""
+        helpers = [asyncio.create_task(self._follow_progress()), asyncio.create_task(self._keep_refreshing())]
+        try:
+            await asyncio.gather(*(self._lease_loop(number) for number in range(self.flow.tasks_max)))
+        finally:
+            for task in helpers:
+                task.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Ask all running leases to end. They would at their deadline anyway."""
+        self._stopping = True
+        self._assigned.set()
+        await self._end(list(self._running.values()))
+
+    def close(self) -> None:
+        self._source.close()
+        self._target.close()
+
+    async def _lease_loop(self, number: int) -> None:
+        count = 0
+        while not self._stopping:
+            partitions = self._assignment[number] if number < len(self._assignment) else ()
+            if not partitions:
+                self._assigned.clear()
+                await self._assigned.wait()
+                continue
+            count += 1
+            lease = f"{self._run_id}-{self.flow.name}-{number}-{count}"
+            self._running[number] = lease
+            self._under_way[lease] = (0, 0)
+            try:
+                await self._ledger.catch_up()
+                self._account(await self._run_lease(self._work(lease, partitions)))
+            except Exception as error:
+                if not self._stopping:
+                    log.error(
+                        "%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error)
+                    )
+                    await asyncio.sleep(_PAUSE_AFTER_FAILURE)
+            finally:
+                del self._running[number]
+                self._under_way.pop(lease, None)
+
+    def _work(self, lease: str, partitions: tuple[MirrorPartition, ...]) -> Work:
+        return Work(
+            self.flow,
+            lease,
+            self.flow.lease_seconds,
+            partitions,
+            {one: at.position for one in partitions if (at := self._progress.get(one)) is not None},
+            {(one.topic, one.partition): self._ledger.of((one.topic, one.partition)) for one in partitions},
+            self._ledger.next_offset,
+            self._commands_from,
+        )
+
+    def _account(self, outcome: Outcome) -> None:
+        self._records += outcome.records
+        self._size += outcome.size
+        self._progress.update(outcome.progress)
+        refused = {one.partition: one for one in outcome.refusals}
+        for partition in outcome.progress.keys() - refused.keys():
+            if self._refusals.pop(partition, None) is not None:
+                log.info("%s: %s is being copied again", self.flow.name, partition)
+        self._note_refusals(outcome.refusals)
+
+    def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
+        for one in refusals:
+            if self._refusals.get(one.partition) != one:
+                log.error("%s: %s", self.flow.name, one)
+            self._refusals[one.partition] = one
+
+    async def _follow_progress(self) -> None:
+        while True:
+            try:
+                topic = await self._signals_topic()
+                async for records in tail(self._target, topic, PROGRESS, self._progress_from):
+                    for record in records:
+                        self._progress_from = record.offset + 1
+                        if record.key is not None and record.value is not None:
+                            self._hear(Report.from_record(record.key, record.value))
+            except WireError as error:
+                log.debug("%s: progress cannot be read: %s", self.flow.name, error)
+            await asyncio.sleep(1.0)
+
+    def _hear(self, report: Report) -> None:
+        if report.lease in self._under_way:  # not another run's, nor one whose outcome has said more already
+            self._under_way[report.lease] = (report.records, report.size)
+            self._progress.update(report.changed)
+            self._note_refusals(report.refusals)
+
+    # --- topics ---------------------------------------------------------------------------------------------
+
+    async def _keep_refreshing(self) -> None:
+        while self.flow.refresh_topics:
+            await asyncio.sleep(self.flow.refresh_topics_interval)
+            try:
+                await self._refresh()
+            except WireError as error:
+                log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
+
+    async def _refresh(self) -> None:
+        before = self._assignment
+        names = (await self._source.metadata(None)).topics
+        circles = {name: path for name in names if (path := comes_home(name, self.flow, self._others))}
+        for name in circles.keys() - self._told_cycles:
+            log.error(
+                "%s: topic %s is not mirrored: %s would copy it in a circle onto itself; let `topics` of one of them "
+                "leave it out",
+                self.flow.name,
+                name,
+                " and ".join(circles[name]),
+            )
+        self._told_cycles |= circles.keys()
+        synced = await sync_topics(self.flow, self._source, self._target, frozenset(circles))
+        for name, why in synced.failed.items():
+            if self._synced.failed.get(name) != why:
+                log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why)
+        self._synced = synced
+        self._partitions = tuple(
+            MirrorPartition(name, self.flow.mirror_name(name), partition)
+            for name, count in synced.partitions.items()
+            for partition in range(count)
+        )
+        self._assignment = assign(self._partitions, before, self.flow.tasks_max)
+        gone = self._progress.keys() - set(self._partitions)
+        for one in gone:
+            self._progress.pop(one, None)
+            self._refusals.pop(one, None)
+        self._assigned.set()
+        changed = [
+            lease
+            for number, lease in self._running.items()
+            if number >= len(self._assignment) or number >= len(before) or self._assignment[number] != before[number]
+        ]
+        await self._end(changed)
+
+    async def _end(self, leases: list[str]) -> None:
+        if not leases:
+            return
+        try:
+            topic = await self._signals_topic()
+            at = await write(self._target, topic, COMMANDS, [end_command(leases)], int(time.time() * 1000))
+            self._commands_from = at + 1
+        except WireError as error:
+            log.warning("%s: running leases could not be told to end: %s", self.flow.name, error)
+
+    async def _signals_topic(self) -> Topic:
+        topic = (await self._target.metadata([self._signals])).topics[self._signals]
+        if topic.error:
+            raise BrokerError(topic.error, f"internal topic {self._signals}")
+        return topic
+
+    # --- what others see ------------------------------------------------------------------------------------
+
+    def caught_up(self) -> bool:
+        """Whether every partition has reached its goal or can not."""
+        return self._goals is not None and all(
+            one in self._refusals or ((at := self._progress.get(one)) is not None and at.position.source >= goal)
+            for one, goal in self._goals.items()
+        )
+
+    def behind(self) -> list[MirrorPartition]:
+        """Partitions that did not reach their goal."""
+        return [
+            one
+            for one, goal in (self._goals or {}).items()
+            if (at := self._progress.get(one)) is None or at.position.source < goal
+        ]
+
+    def sample(self) -> None:
+        """Take note of the totals, for the rates."""
+        self._rate.note(*self._totals())
+
+    def _totals(self) -> tuple[int, int]:
+        running = self._under_way.values()
+        return self._records + sum(one for one, _ in running), self._size + sum(one for _, one in running)
+
+    def status(self) -> FlowStatus:
+        records, size = self._totals()
+        records_rate, bytes_rate = self._rate.per_second()
+        known = all(one in self._progress for one in self._partitions)
+        lag = sum(max(0, at.source_end - at.position.source) for at in self._progress.values())
+        return FlowStatus(
+            self.flow.name,
+            len(self._synced.partitions),
+            len(self._partitions),
+            len(self._running),
+            records,
+            size,
+            records_rate,
+            bytes_rate,
+            lag if known else None,
+            tuple(self._refusals.values()),
+            self._synced.failed,
+        )
+
+
+def _number(found: int | WireError) -> int:
+    if isinstance(found, WireError):
+        raise found
+    return found
+
+
+def _one_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else ''}"[:300]

@@ -1,0 +1,173 @@
+"""A running deployment: Spark and all flows, from start to an orderly end."""
+
+import asyncio
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from heliograph.copy.work import MirrorPartition, Outcome, Work
+from heliograph.engine.spark import Engine
+from heliograph.model.flow import Cluster, Flow
+from heliograph.service.flow import FlowRunner
+from heliograph.service.status import FlowStatus
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_SAMPLE_EVERY = 0.25
+# SIGTERM to exit takes two seconds at most: this much for leases to end, this much for Spark.
+_LEASES_END = 0.9
+_SPARK_ENDS = 0.8
+
+
+class UnreachableCluster(Exception):
+    """A cluster of the configuration does not answer."""
+
+    def __init__(self, cluster: Cluster, reason: str) -> None:
+        self.cluster = cluster
+        super().__init__(f"cluster {cluster.alias} cannot be reached: {reason}")
+
+
+class SparkDied(Exception):
+    """The JVM is gone."""
+
+
+class Running:
+    def __init__(
+        self,
+        flows: Sequence[Flow],
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        until_caught_up: bool = False,
+    ) -> None:
+        self._flows = tuple(flows)
+        # One slot more than leases: Spark never pre-empts, and a lease that is retried needs a place.
+        slots = sum(flow.tasks_max for flow in flows) + 1
+        self._engine = Engine(slots, master, conf)
+        self._until_caught_up = until_caught_up
+        self._stop = asyncio.Event()
+        self._run_id = uuid.uuid4().hex[:8]
+        self._runners = [FlowRunner(flow, self._flows, self._lease, self._run_id) for flow in self._flows]
+        self.ready = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ask for an orderly end; from the event loop's thread."""
+        self._stop.set()
+
+    def status(self) -> list[FlowStatus]:
+        return [runner.status() for runner in self._runners]
+
+    def behind(self) -> list[tuple[str, MirrorPartition]]:
+        """With until_caught_up: what could not be caught up with."""
+        return [(runner.flow.name, one) for runner in self._runners for one in runner.behind()]
+
+    async def run(self) -> None:
+        """Until stopped, or caught up if that was asked for."""
+        flows: list[asyncio.Task[None]] = []
+        try:
+            await self._reach_clusters()
+            spark = in_thread(self._engine.start)
+            await asyncio.gather(*(self._prepare(runner) for runner in self._runners))
+            await self._first(spark)
+            if self._stop.is_set():
+                return
+            flows = [asyncio.create_task(runner.run()) for runner in self._runners]
+            self.ready.set()
+            await self._watch(flows)
+        finally:
+            await self._end(flows)
+
+    async def _reach_clusters(self) -> None:
+        clusters = {one.alias: one for flow in self._flows for one in (flow.source, flow.target)}
+
+        async def reach(cluster: Cluster) -> None:
+            client = ClusterClient(cluster)
+            try:
+                await client.connect()
+            except WireError as error:
+                raise UnreachableCluster(cluster, str(error)) from error
+            finally:
+                client.close()
+
+        await self._first(asyncio.gather(*(reach(cluster) for cluster in clusters.values())))
+
+    async def _prepare(self, runner: FlowRunner) -> None:
+        await runner.connect()
+        await runner.prepare()
+        if self._until_caught_up:
+            await runner.set_goals()
+
+    async def _first(self, work: "asyncio.Future[Any]") -> None:
+        """Wait for this, or for somebody to say stop."""
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self._stop.wait())
+        done, _ = await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if work in done:
+            work.result()
+
+    async def _lease(self, work: Work) -> Outcome:
+        return await in_thread(lambda: self._engine.run(work))
+
+    async def _watch(self, flows: list[asyncio.Task[None]]) -> None:
+        while not self._stop.is_set():
+            for runner in self._runners:
+                runner.sample()
+            if self._until_caught_up and all(runner.caught_up() for runner in self._runners):
+                return
+            if not self._engine.alive:
+                raise SparkDied("Spark's JVM has died")
+            for flow in flows:
+                if flow.done():
+                    flow.result()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), _SAMPLE_EVERY)
+
+    async def _end(self, flows: list[asyncio.Task[None]]) -> None:
+        began = time.monotonic()
+        if flows:
+            asking = [asyncio.create_task(runner.stop()) for runner in self._runners]
+            await asyncio.wait([*asking, *flows], timeout=_LEASES_END)
+            for task in (*asking, *flows):
+                task.cancel()
+            await asyncio.gather(*asking, *flows, return_exceptions=True)
+        for runner in self._runners:
+            runner.sample()
+            runner.close()
+        try:
+            await asyncio.wait_for(in_thread(self._engine.stop), _SPARK_ENDS)
+        except TimeoutError:
+            self._engine.kill()
+        log.debug("ended in %.2f s", time.monotonic() - began)
+
+
+def in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
+    """Run something that blocks in a daemon thread: one that never returns must not keep the process alive."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function()
+        except BaseException as caught:
+            error = caught
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -1,0 +1,147 @@
+"""Record batches of format 2 as bytes: find them, read their headers, write the header that a mirror needs.
+
+Nothing here decodes a record. The layout (61 bytes of header) is Kafka's DefaultRecordBatch; the broker's rules
+that decide what must change are in the comments of `rewrite`.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+HEADER = 61
+_LOG_OVERHEAD = 12  # baseOffset and batchLength: what stands before the part that batchLength counts
+_CRC_FROM = 21
+
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
+# maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
+_LAYOUT = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_CRC = struct.Struct(">qiibI")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_SEQUENCES = 1 << 31
+
+_TIMESTAMP_TYPE = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+class BadBatch(ValueError):
+    """Bytes that should be a record batch are not: wrong checksum, impossible length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One record batch, with its bytes still in the memory that it was fetched into."""
+
+    base_offset: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+    data: memoryview
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @property
+    def codec(self) -> str:
+        return CODECS.get(self.attributes & 7, "unknown")
+
+    @property
+    def log_append_time(self) -> bool:
+        return bool(self.attributes & _TIMESTAMP_TYPE)
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every offset from first to last has its record, as in a batch that no compaction has touched."""
+        return self.count == self.last_offset_delta + 1
+
+    def intact(self) -> bool:
+        return crc32c(self.data[_CRC_FROM:]) == self.crc
+
+    @property
+    def records(self) -> memoryview:
+        """The records section, which a copied batch keeps byte for byte."""
+        return self.data[HEADER:]
+
+
+def split(data: bytes | memoryview) -> Iterator[Batch]:
+    """The whole batches in a fetched chunk; a batch cut off at the end (by the fetch's size limit) is left out.
+
+    Stops in front of what is not format 2: magic is at the same place in all formats, so the caller sees a Batch
+    with the old magic, no trustworthy other field, and nothing after it.
+    """
+    view = memoryview(data)
+    at, end = 0, len(view)
+    while end - at >= 17:
+        length = int.from_bytes(view[at + 8 : at + 12], "big", signed=True)
+        magic = view[at + 16]
+        if magic != 2:
+            offset = int.from_bytes(view[at : at + 8], "big", signed=True)
+            yield Batch(offset, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0, view[at:])
+            return
+        size = _LOG_OVERHEAD + length
+        if size < HEADER:
+            raise BadBatch(f"a record batch says that it is {length} bytes long")
+        if end - at < size:
+            return
+        yield _parsed(view[at : at + size])
+        at += size
+
+
+def sequence(offset: int) -> int:
+    """The sequence number that belongs to a mirror offset: sequences wrap at 2**31."""
+    return offset % _SEQUENCES
+
+
+def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:
+    """The header to send in front of `batch.records`.
+
+    - baseOffset must be 0 (INVALID_RECORD otherwise); the leader epoch is overwritten by the broker.
+    - The producer fields become ours: a source's own would be taken for a local producer's retry, or refused.
+    - The delete-horizon flag must go: the target's cleaner would drop tombstones early. Timestamps stay.
+    - Everything else, and all bytes after the header, stay; so the checksum covers new header and old records.
+    """
+    attributes = batch.attributes & ~_DELETE_HORIZON
+    covered = _AFTER_CRC.pack(
+        attributes,
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        batch.max_timestamp,
+        producer_id,
+        0,
+        base_sequence,
+        batch.count,
+    )
+    crc = crc32c(batch.records, crc32c(covered))
+    return _BEFORE_CRC.pack(0, batch.size - _LOG_OVERHEAD, -1, 2, crc) + covered
+
+
+def _parsed(data: memoryview) -> Batch:
+    base, _length, _epoch, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count = (
+        _LAYOUT.unpack_from(data)
+    )
+    return Batch(base, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count, data)

@@ -1,0 +1,116 @@
+"""A client of one cluster: finds brokers, keeps one connection to each, knows who leads what.
+
+Makes one attempt per call and reports failure; when to try again is the caller's business. The copier has its
+own recovery path, and a command on a terminal should rather fail than wait.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.protocol.metadata import MetadataRequest
+
+from heliograph.model.flow import Cluster
+from heliograph.wire.connection import Connection
+from heliograph.wire.errors import BrokerError, Unreachable
+
+NO_ID = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a cluster says of one topic. `id` is all zeros on brokers that have no topic ids (before 2.8)."""
+
+    name: str
+    id: uuid.UUID
+    internal: bool
+    leaders: dict[int, int]  # partition -> broker id; -1 where there is no leader now
+    error: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    brokers: dict[int, tuple[str, int]] = field(default_factory=dict)
+    controller: int = -1
+    topics: dict[str, Topic] = field(default_factory=dict)
+
+
+class ClusterClient:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.brokers: dict[int, tuple[str, int]] = {}
+        self._controller = -1
+        self._connections: dict[int, Connection] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+        self._seed: Connection | None = None
+
+    async def connect(self) -> None:
+        """Reach any broker of the cluster, or raise Unreachable with what each address said."""
+        await self.metadata([])
+
+    async def metadata(self, topics: Iterable[str] | None) -> Metadata:
+        """Brokers, and leaders of the named topics (None: of all). Topics that do not exist carry an error."""
+        connection = await self._any()
+        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        # Version 0 cannot ask for no topics, 4 is the first that can forbid creating them.
+        answer = await connection.request(request, newest=12, oldest=4)
+        self.brokers = {one.node_id: (one.host, one.port) for one in answer.brokers}
+        self._controller = answer.controller_id
+        return Metadata(
+            self.brokers, answer.controller_id, {one.name: _topic(one) for one in answer.topics if one.name is not None}
+        )
+
+    async def to(self, node: int) -> Connection:
+        """The connection to one broker, opened if need be."""
+        connection = self._connections.get(node)
+        if connection is not None and not connection.closed:
+            return connection
+        async with self._opening.setdefault(node, asyncio.Lock()):
+            connection = self._connections.get(node)
+            if connection is None or connection.closed:
+                if node not in self.brokers:
+                    raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")
+                connection = await self._open(*self.brokers[node])
+                self._connections[node] = connection
+        return connection
+
+    async def controller(self) -> Connection:
+        if self._controller not in self.brokers:
+            await self.metadata([])
+        return await self.to(self._controller)
+
+    async def extra(self, node: int) -> Connection:
+        """A further connection to a broker, for requests that hold up others (long polls). The caller closes it."""
+        if node not in self.brokers:
+            raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")
+        return await self._open(*self.brokers[node])
+
+    def close(self) -> None:
+        for connection in (*self._connections.values(), self._seed):
+            if connection is not None:
+                connection.close()
+
+    async def _any(self) -> Connection:
+        for connection in (*self._connections.values(), self._seed):
+            if connection is not None and not connection.closed:
+                return connection
+        said = []
+        # The bootstrap addresses first: they are what the operator can see and change.
+        for host, port in dict.fromkeys((*self.cluster.bootstrap_servers, *self.brokers.values())):
+            try:
+                self._seed = await self._open(host, port)
+                return self._seed
+            except (Unreachable, BrokerError) as error:
+                said.append(str(error))
+        raise Unreachable("; ".join(said))
+
+    async def _open(self, host: str, port: int) -> Connection:
+        return await Connection.open(host, port, self.cluster.client_id, self.cluster.request_timeout)
+
+
+def _topic(one: Any) -> Topic:
+    leaders = {part.partition_index: part.leader_id for part in one.partitions}
+    return Topic(one.name, one.topic_id or NO_ID, bool(one.is_internal), leaders, one.error_code)

@@ -1,0 +1,79 @@
+"""What can go wrong between us and a broker, sorted by what the caller should do about it.
+
+Kafka's numeric error codes stay inside this package; callers see a name and one of two kinds.
+"""
+
+import kafka.errors as kafka_errors
+
+
+class WireError(Exception):
+    """A request did not do what was asked."""
+
+
+class Unreachable(WireError):
+    """No broker of the cluster could be talked to: refused, timed out, cut off, or not a Kafka broker."""
+
+
+class BrokerError(WireError):
+    """A broker answered with an error code."""
+
+    def __init__(self, code: int, detail: str | None = None) -> None:
+        self.code = code
+        self.name = error_name(code)
+        self.detail = detail
+        super().__init__(f"{self.name}: {detail}" if detail else self.name)
+
+    @property
+    def transient(self) -> bool:
+        return self.code in TRANSIENT
+
+
+def error_name(code: int) -> str:
+    """The protocol's own name of an error code, e.g. MESSAGE_TOO_LARGE."""
+    name = _RENAMED.get(code) or str(getattr(kafka_errors.for_code(code), "message", "UNKNOWN"))
+    return f"error {code}" if name == "UNKNOWN" else name
+
+
+# Where kafka-python still uses the name of an earlier release.
+_RENAMED = {6: "NOT_LEADER_OR_FOLLOWER", 10: "MESSAGE_TOO_LARGE", 17: "INVALID_TOPIC_EXCEPTION"}
+
+
+OFFSET_OUT_OF_RANGE = 1
+CORRUPT_MESSAGE = 2
+UNKNOWN_TOPIC_OR_PARTITION = 3
+UNSUPPORTED_VERSION = 35
+TOPIC_ALREADY_EXISTS = 36
+INVALID_PARTITIONS = 37
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+UNKNOWN_TOPIC_ID = 100
+INCONSISTENT_TOPIC_ID = 103
+
+# Errors that pass by themselves or with fresh metadata: leaders move, replicas catch up, coordinators load.
+TRANSIENT = frozenset(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION,
+        5,  # LEADER_NOT_AVAILABLE
+        6,  # NOT_LEADER_OR_FOLLOWER
+        7,  # REQUEST_TIMED_OUT
+        8,  # BROKER_NOT_AVAILABLE
+        9,  # REPLICA_NOT_AVAILABLE
+        13,  # NETWORK_EXCEPTION
+        14,  # COORDINATOR_LOAD_IN_PROGRESS
+        15,  # COORDINATOR_NOT_AVAILABLE
+        16,  # NOT_COORDINATOR
+        19,  # NOT_ENOUGH_REPLICAS
+        20,  # NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        41,  # NOT_CONTROLLER
+        56,  # KAFKA_STORAGE_ERROR
+        70,  # FETCH_SESSION_ID_NOT_FOUND
+        71,  # INVALID_FETCH_SESSION_EPOCH
+        72,  # LISTENER_NOT_FOUND
+        74,  # FENCED_LEADER_EPOCH
+        75,  # UNKNOWN_LEADER_EPOCH
+        78,  # OFFSET_NOT_AVAILABLE
+        83,  # ELIGIBLE_LEADERS_NOT_AVAILABLE
+        89,  # THROTTLING_QUOTA_EXCEEDED
+        UNKNOWN_TOPIC_ID,
+        INCONSISTENT_TOPIC_ID,
+    }
+)

@@ -1,0 +1,68 @@
+"""Where partitions begin and end."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import BrokerError, WireError
+
+EARLIEST = -2
+LATEST = -1
+Partition = tuple[str, int]
+
+
+async def list_offsets(
+    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition], which: int, committed: bool
+) -> dict[Partition, int | WireError]:
+    """First (EARLIEST) or next (LATEST) offset of each partition, asked from all leaders at once.
+
+    With `committed` the end is the last stable offset, else the high watermark. A leader that was just elected
+    answers OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
+    """
+    by_leader: dict[int, dict[str, list[int]]] = {}
+    found: dict[Partition, int | WireError] = {}
+    for topic, partition in partitions:
+        leader = topics[topic].leaders.get(partition, -1) if topic in topics else -1
+        if leader < 0:
+            found[topic, partition] = WireError("no leader")
+        else:
+            by_leader.setdefault(leader, {}).setdefault(topic, []).append(partition)
+
+    async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
+        try:
+            connection = await client.to(leader)
+            answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
+        except WireError as error:
+            found.update({(topic, partition): error for topic, parts in wanted.items() for partition in parts})
+            return
+        for topic in answer.topics:
+            for part in topic.partitions:
+                found[topic.name, part.partition_index] = _offset(part)
+
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in by_leader.items()))
+    return found
+
+
+def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListOffsetsRequest:
+    one = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=1 if committed else 0,
+        topics=[
+            one(
+                name=topic,
+                partitions=[
+                    one.ListOffsetsPartition(partition_index=part, current_leader_epoch=-1, timestamp=which)
+                    for part in parts
+                ],
+            )
+            for topic, parts in wanted.items()
+        ],
+    )
+
+
+def _offset(part: Any) -> int | WireError:
+    return BrokerError(part.error_code) if part.error_code else int(part.offset)

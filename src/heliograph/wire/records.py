@@ -1,0 +1,116 @@
+"""Single records, for our own internal topics and for comparing logs. Never on the way of mirrored data."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+
+from kafka.record import MemoryRecords
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from heliograph.wire.append import append
+from heliograph.wire.batches import Batch, split
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import BrokerError, Unreachable
+from heliograph.wire.fetch import Wanted, fetch
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def encode(records: Iterable[Record], codec: int = 0) -> bytes:
+    """One batch, to be appended with `append`; the records' offsets do not matter."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 30,
+    )
+    for number, one in enumerate(records):
+        builder.append(number, one.timestamp, one.key, one.value, list(one.headers))
+    return bytes(builder.build())
+
+
+def decode(data: bytes | memoryview, start: int = 0) -> Iterator[Record]:
+    """The records of a fetched chunk from offset `start` on; markers of transactions are left out."""
+    chunk = MemoryRecords(bytes(data))
+    while chunk.has_next():
+        batch = chunk.next_batch()
+        if getattr(batch, "is_control_batch", False):
+            continue
+        for one in batch:
+            if one.offset >= start:
+                yield Record(one.offset, one.timestamp, one.key, one.value, tuple(one.headers))
+
+
+async def write(
+    client: ClusterClient, topic: Topic, partition: int, pairs: list[tuple[bytes, bytes]], timestamp: int
+) -> int:
+    """Append a few small records to one partition; the offset of the first is returned."""
+    connection = await client.to(topic.leaders.get(partition, -1))
+    timeout = client.cluster.request_timeout
+    batch = encode(Record(0, timestamp, key, value) for key, value in pairs)
+    (answer,) = await append(connection, [(topic.name, partition, [batch])], timeout)
+    if answer.error:
+        raise BrokerError(answer.error, answer.message)
+    return answer.base_offset
+
+
+async def read_batches(
+    client: ClusterClient, topic: Topic, partition: int, start: int, end: int
+) -> AsyncIterator[Batch]:
+    """The batches of one partition that hold the offsets from `start` up to `end`."""
+    position = start
+    while position < end:
+        connection = await client.to(topic.leaders.get(partition, -1))
+        wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
+        (got,) = await fetch(connection, [wanted], max_bytes=_CHUNK, min_bytes=1, max_wait=1.0)
+        if got.error:
+            raise BrokerError(got.error)
+        before = position
+        for batch in split(got.data):
+            if batch.base_offset >= end:
+                return
+            yield batch
+            position = batch.next_offset
+        if position == before:
+            raise Unreachable(f"{topic.name}-{partition} gives no data at {position}, though it ends at {end}")
+
+
+async def read(client: ClusterClient, topic: Topic, partition: int, start: int, end: int) -> AsyncIterator[Record]:
+    """Every record of one partition from `start` up to `end`."""
+    async for batch in read_batches(client, topic, partition, start, end):
+        for record in decode(batch.data, start):
+            if record.offset < end:
+                yield record
+
+
+async def tail(client: ClusterClient, topic: Topic, partition: int, start: int) -> AsyncIterator[list[Record]]:
+    """What is appended to one partition from `start` on, as it comes, without an end.
+
+    On a connection of its own: a broker answers a connection's requests one after the other, and this one waits.
+    """
+    connection = await client.extra(topic.leaders.get(partition, -1))
+    position = start
+    try:
+        while True:
+            wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
+            (got,) = await fetch(connection, [wanted], max_bytes=_CHUNK, min_bytes=1, max_wait=5.0)
+            if got.error:
+                raise BrokerError(got.error)
+            records = list(decode(got.data, position))
+            for batch in split(got.data):
+                position = batch.next_offset
+            if records:
+                yield records
+    finally:
+        connection.close()

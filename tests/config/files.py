@@ -1,0 +1,35 @@
+"""Small files for the tests: the two lines every file needs, then what the test is about."""
+
+from __future__ import annotations
+
+from heliograph.config import Deployment
+from heliograph.config.deployment import deploy
+from heliograph.config.properties import parse
+from heliograph.model.flow import Flow
+
+FILE = "mm2.properties"
+CLUSTERS = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+"""
+# Lines 1 to 4; what a test adds begins at line 5.
+MINIMAL = CLUSTERS + "A->B.enabled = true\n"
+
+
+def deployment(text: str) -> Deployment:
+    return deploy(FILE, parse(text.encode("latin-1"), FILE))
+
+
+def flow(added: str = "") -> Flow:
+    """The one flow A->B of the least file there is, with some lines added."""
+    (only,) = deployment(MINIMAL + added).flows
+    return only
+
+
+def warnings(added: str) -> list[str]:
+    return [str(notice) for notice in deployment(MINIMAL + added).warnings]
+
+
+def notes(added: str) -> list[str]:
+    return [str(notice) for notice in deployment(MINIMAL + added).notes]

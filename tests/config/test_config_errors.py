@@ -1,0 +1,152 @@
+"""Files that cannot be run: one line of text with file, line, key and what to do."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heliograph.config import ConfigError, load
+from heliograph.config.deployment import deploy
+from heliograph.config.properties import parse
+
+from .files import CLUSTERS, MINIMAL, deployment
+
+
+def error(text: str) -> str:
+    with pytest.raises(ConfigError) as raised:
+        deployment(text)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_cluster_without_an_address_is_named() -> None:
+    text = "clusters = A, B\nA.bootstrap.servers = a:1\nA->B.enabled = true\n"
+    assert error(text) == (
+        "mm2.properties: no B.bootstrap.servers: the cluster B is listed in 'clusters' (line 1) but has no address"
+    )
+
+
+def test_a_flow_with_an_unknown_cluster_is_an_error() -> None:
+    assert error(MINIMAL + "\n\nA->C.enabled = true\n") == (
+        "mm2.properties:7: A->C.enabled: C is not in 'clusters' (A, B)"
+    )
+    assert error(MINIMAL + "X->B.topics = x\n") == "mm2.properties:5: X->B.topics: X is not in 'clusters' (A, B)"
+    assert error(MINIMAL + "A->eu.west.topics = x\n").startswith(
+        "mm2.properties:5: A->eu.west.topics: eu.west is not in"
+    )
+
+
+def test_a_flow_with_a_nearly_right_alias_says_which_was_meant() -> None:
+    assert error(MINIMAL + "a->B.topics = x\n").endswith("a is not in 'clusters' (A, B); did you mean A?")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (CLUSTERS + "A->A.enabled = true\n", "mm2.properties:4: A->A.enabled: source and target are the same cluster"),
+        (CLUSTERS + "A -> B.enabled = true\n", "write flows without, as in 'A->B.enabled = true'"),
+        (CLUSTERS + "A-> B.enabled = true\n", "mm2.properties:4: A->: a blank ends a key"),
+        (CLUSTERS, "No source->target replication flows: set 'A->B.enabled = true'"),
+        (CLUSTERS + "A->B.enabled = false\n", "mm2.properties: No source->target replication flows"),
+        (
+            CLUSTERS + "A->B.enable = true\n",
+            "mm2.properties:4: No source->target replication flows: 'A->B.enable' is no setting, did you mean "
+            "'A->B.enabled'?",
+        ),
+        ("clusters = A\nA.bootstrap.servers = a:1\n", "'clusters' lists A only, two are needed"),
+        ("A.bootstrap.servers = a:1\n", "mm2.properties: no clusters: write for example 'clusters = A, B'"),
+        ("", "mm2.properties: no clusters"),
+        ("clusters =\n", "mm2.properties:1: clusters: '' lists no cluster"),
+        ("clusters = A, B, A\n", "mm2.properties:1: clusters: 'A, B, A' lists the cluster A twice"),
+        ("clusters = A, B,\n", "has an empty place between or after its commas"),
+        ("clusters = A B\n", "has the alias 'A B', which cannot be part of topic names"),
+    ],
+)
+def test_what_does_not_make_a_deployment(text: str, says: str) -> None:
+    assert says in error(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("A->B.enabled = yes", "A->B.enabled: 'yes' is neither true nor false"),
+        ("tasks.max = 0", "tasks.max: '0' is too small: it must be 1 or more"),
+        ("tasks.max = many", "tasks.max: 'many' is not a whole number"),
+        ("tasks.max = 1_000", "is not a whole number"),
+        ("tasks.max = 2147483648", "is too large: it must be 2147483647 or less"),
+        ("tasks.max = 4 # four", "(a comment needs a line of its own)"),
+        ("replication.factor = 0", "replication.factor: '0' is too small: it must be -1 or more and not 0"),
+        ("replication.factor = 40000", "is too large"),
+        ("refresh.topics.interval.seconds = 0", "refresh.topics.interval.seconds: 0 seconds is no interval"),
+        ("replication.policy.class = com.example.Mine", "'com.example.Mine' is not a policy of this version"),
+        ("replication.policy.separator = /", "'/' cannot be part of a topic name"),
+        ("topics = a, (b", "the pattern '(b' cannot be used"),
+        ("topics = *", "write '.*' for any name"),
+        ("B->A.topics.exclude = [a-z&&b]", "the pattern '[a-z&&b]' cannot be used"),
+        ("heliograph.lease.seconds = 0.5", "is out of range: it must be from 1 to 600"),
+        ("heliograph.lease.seconds = soon", "is not a number"),
+        ("heliograph.buffer.memory = 1000", "is too small: it must be 1048576 or more"),
+        ("security.protocol = SSL", "security.protocol: 'SSL' is not possible: TLS and SASL are not supported"),
+        ("A.security.protocol = SASL_SSL", "TLS and SASL are not supported by this version yet"),
+        ("A->B.source.consumer.security.protocol = SSL", "TLS and SASL are not supported by this version yet"),
+        ("A.consumer.fetch.max.bytes = -1", "A.consumer.fetch.max.bytes: '-1' is too small: it must be 0 or more"),
+        ("A.bootstrap.servers = host", "A.bootstrap.servers: 'host' has an address without a port: write 'host:9092'"),
+        ("A.bootstrap.servers = a:1, b", "has an address without a port: write 'b:9092'"),
+        ("A.bootstrap.servers = [::1]", "has an address without a port: write '[::1]:9092'"),
+        ("A.bootstrap.servers = fe80::1", "has an IPv6 address without brackets"),
+        ("A.bootstrap.servers = a:99999", "has an address with an impossible port: 'a:99999'"),
+        ("A.bootstrap.servers = a:port", "has an address that is no host:port: 'a:port'"),
+        ("A.bootstrap.servers =", "holds no address"),
+        ("topics = \\users.*", "is no character: after \\u come four hexadecimal digits"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_its_line(line: str, says: str) -> None:
+    message = error(MINIMAL + line + "\n")
+    assert message.startswith("mm2.properties:5: ")
+    assert says in message
+
+
+def test_a_bad_value_of_a_flow_that_is_off_is_an_error_too() -> None:
+    assert error(MINIMAL + "B->A.tasks.max = none\n").startswith("mm2.properties:5: B->A.tasks.max: ")
+
+
+def test_the_first_bad_value_of_the_file_is_the_one_reported() -> None:
+    assert error(MINIMAL + "tasks.max = x\nA->B.enabled = y\n").startswith("mm2.properties:5: tasks.max: ")
+
+
+def test_an_error_carries_the_warnings_that_may_explain_it() -> None:
+    with pytest.raises(ConfigError) as raised:
+        deployment("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.server = b:1\nA->B.enabled = true\n")
+    assert [str(warning) for warning in raised.value.warnings] == [
+        "mm2.properties:3: unknown setting 'B.bootstrap.server': did you mean 'B.bootstrap.servers'?"
+    ]
+
+
+def test_a_file_that_is_not_there_or_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.properties: there is no such file"):
+        load(tmp_path / "nowhere.properties")
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load(tmp_path)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["clusters", "A.", "A->B.", "->", "A->", "eu.", "${env:X}", "topics", "consumer.", ".", ""]
+            ),
+            st.text(max_size=12),
+            st.sampled_from(["", "A, B", "true", "h:1", ".*", "${env:X}", "\\", "\\u00", "#", "->"]),
+        ),
+        max_size=8,
+    )
+)
+def test_no_file_whatever_gives_anything_but_a_deployment_or_an_error(lines: list[tuple[str, str, str]]) -> None:
+    text = MINIMAL + "".join(f"{start}{middle} = {value}\n" for start, middle, value in lines)
+    with suppress(ConfigError):
+        deploy("f", parse(text.encode("utf-8", "replace"), "f"))

@@ -1,0 +1,236 @@
+"""The declared settings against what MirrorMaker 2 and Kafka's clients declare."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from heliograph.config.catalogue import SETTINGS, find
+from heliograph.config.setting import Scope
+
+from . import kafka_clients
+from .files import flow
+
+# MirrorMaker 2's connectors, as read from a flow. None: no default.
+CONNECTORS: dict[str, str | None] = {
+    "name": None,
+    "connector.class": None,
+    "tasks.max": "1",
+    "tasks.max.enforce": "true",
+    "transforms": "",
+    "predicates": "",
+    "config.action.reload": "restart",
+    "errors.retry.timeout": "0",
+    "errors.retry.delay.max.ms": "60000",
+    "errors.tolerance": "none",
+    "errors.log.enable": "false",
+    "errors.log.include.messages": "false",
+    "enabled": "false",
+    "source.cluster.alias": None,
+    "target.cluster.alias": "target",
+    "admin.timeout.ms": "60000",
+    "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+    "replication.policy.separator": ".",
+    "replication.policy.internal.topic.separator.enabled": "true",
+    "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
+    "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
+    "security.protocol": "PLAINTEXT",
+    "topics": ".*",
+    "topics.exclude": r".*[\-\.]internal, .*\.replica, __.*",
+    "topics.blacklist": r".*[\-\.]internal, .*\.replica, __.*",
+    "config.properties.exclude": (
+        r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
+        r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
+        r"min\.insync\.replicas"
+    ),
+    "use.defaults.from": "target",
+    "topic.filter.class": "org.apache.kafka.connect.mirror.DefaultTopicFilter",
+    "config.property.filter.class": "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
+    "consumer.poll.timeout.ms": "1000",
+    "refresh.topics.enabled": "true",
+    "refresh.topics.interval.seconds": "600",
+    "sync.topic.configs.enabled": "true",
+    "sync.topic.configs.interval.seconds": "600",
+    "sync.topic.acls.enabled": "true",
+    "sync.topic.acls.interval.seconds": "600",
+    "replication.factor": "2",
+    "offset-syncs.topic.replication.factor": "3",
+    "offset-syncs.topic.location": "source",
+    "emit.offset-syncs.enabled": "true",
+    "offset.lag.max": "100",
+    "heartbeats.replication.enabled": "true",
+    "use.incremental.alter.configs": "requested",
+    "add.source.alias.to.metrics": "false",
+    "exactly.once.support": "requested",
+    "transaction.boundary": "poll",
+    "transaction.boundary.interval.ms": None,
+    "offsets.storage.topic": None,
+    "task.assigned.partitions": None,
+    "task.index": None,
+    "task.class": None,
+    "groups": ".*",
+    "groups.exclude": "console-consumer-.*, connect-.*, __.*",
+    "groups.blacklist": "console-consumer-.*, connect-.*, __.*",
+    "group.filter.class": "org.apache.kafka.connect.mirror.DefaultGroupFilter",
+    "refresh.groups.enabled": "true",
+    "refresh.groups.interval.seconds": "600",
+    "emit.checkpoints.enabled": "true",
+    "emit.checkpoints.interval.seconds": "60",
+    "sync.group.offsets.enabled": "false",
+    "sync.group.offsets.interval.seconds": "60",
+    "checkpoints.topic.replication.factor": "3",
+    "task.assigned.groups": None,
+    "emit.heartbeats.enabled": "true",
+    "emit.heartbeats.interval.seconds": "1",
+    "heartbeats.topic.replication.factor": "3",
+    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+}
+# Its driver, read from the top level.
+DRIVER: dict[str, str | None] = {
+    "clusters": None,
+    "dedicated.mode.enable.internal.rest": "false",
+    "config.providers": "",
+    "listeners": "http://:8083",
+    "rest.advertised.host.name": None,
+    "rest.advertised.port": None,
+    "rest.advertised.listener": None,
+    "access.control.allow.origin": "",
+    "access.control.allow.methods": "",
+    "response.http.headers.config": "",
+    "ssl.client.auth": "none",
+    "offset.storage.replication.factor": "3",
+    "config.storage.replication.factor": "3",
+    "status.storage.replication.factor": "3",
+}
+# The Connect workers it starts, read with the alias of the target; `A` is the source.
+WORKER: dict[str, str | None] = {
+    "offset.flush.interval.ms": "60000",
+    "offset.flush.timeout.ms": "5000",
+    "exactly.once.source.support": "disabled",
+    "group.id": "A-mm2",
+    "session.timeout.ms": "10000",
+    "heartbeat.interval.ms": "3000",
+    "rebalance.timeout.ms": "60000",
+    "scheduled.rebalance.max.delay.ms": "300000",
+    "connect.protocol": "sessioned",
+    "worker.sync.timeout.ms": "3000",
+    "worker.unsync.backoff.ms": "300000",
+    "task.shutdown.graceful.timeout.ms": "5000",
+    "inter.worker.key.generation.algorithm": "HmacSHA256",
+    "inter.worker.key.size": None,
+    "inter.worker.key.ttl.ms": "3600000",
+    "inter.worker.signature.algorithm": "HmacSHA256",
+    "inter.worker.verification.algorithms": "HmacSHA256",
+    "topic.tracking.enable": "true",
+    "topic.tracking.allow.reset": "true",
+    "topic.creation.enable": "true",
+    "connector.client.config.override.policy": "All",
+    "metrics.sample.window.ms": "30000",
+    "metrics.num.samples": "2",
+    "metrics.recording.level": "INFO",
+    "plugin.path": None,
+    "plugin.discovery": "hybrid_warn",
+    "admin.listeners": None,
+    "rest.extension.classes": "",
+    "offset.storage.topic": "mm2-offsets.A.internal",
+    "offset.storage.partitions": "25",
+    "config.storage.topic": "mm2-configs.A.internal",
+    "status.storage.topic": "mm2-status.A.internal",
+    "status.storage.partitions": "5",
+    "receive.buffer.bytes": "32768",
+    "send.buffer.bytes": "131072",
+    "connections.max.idle.ms": "540000",
+    "metadata.max.age.ms": "300000",
+}
+# Where MM2 and Connect set a client up differently from what Kafka's clients do by themselves, and our own name.
+DIFFERENT = {
+    "consumer.auto.offset.reset": "earliest",
+    "consumer.enable.auto.commit": "false",
+    "consumer.key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+    "consumer.value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+    "producer.key.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
+    "producer.value.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
+    "producer.delivery.timeout.ms": "2147483647",
+    "producer.enable.idempotence": "false",
+    "producer.max.block.ms": "9223372036854775807",
+    "producer.max.in.flight.requests.per.connection": "1",
+    "consumer.client.id": "heliograph",
+    "producer.client.id": "heliograph",
+    "admin.client.id": "heliograph",
+    "admin.bootstrap.servers": None,
+}
+CLIENTS = {
+    f"{kind}.{name}": DIFFERENT.get(f"{kind}.{name}", default)
+    for kind, text in {
+        "consumer": kafka_clients.CONSUMER,
+        "producer": kafka_clients.PRODUCER,
+        "admin": kafka_clients.ADMIN,
+    }.items()
+    for name, default in (kafka_clients.table(text) | kafka_clients.table(kafka_clients.SECURITY)).items()
+}
+EXPECTED = [
+    *((Scope.FLOW, name, default) for name, default in CONNECTORS.items()),
+    *((Scope.TOP, name, default) for name, default in DRIVER.items()),
+    *((Scope.CLUSTER, name, default) for name, default in WORKER.items()),
+    *((Scope.CLUSTER, name, default) for name, default in CLIENTS.items()),
+    *((Scope.CLUSTER, name, default) for name, default in kafka_clients.table(kafka_clients.SECURITY).items()),
+]
+
+
+@pytest.mark.parametrize(("scope", "name", "default"), EXPECTED)
+def test_every_default_is_mm2s(scope: Scope, name: str, default: str | None) -> None:
+    hit = find(scope, name)
+    assert hit is not None, "not declared"
+    assert hit.setting.default == default
+
+
+def test_every_default_of_an_acted_setting_is_a_value_of_its_kind() -> None:
+    for setting in SETTINGS:
+        if setting.acted and setting.default is not None:
+            setting.kind.parse(setting.default)
+
+
+def test_the_defaults_of_a_flow_are_those_that_are_declared() -> None:
+    read = flow()
+    bare = type(read)(read.source, read.target)
+    for field in fields(bare):
+        assert getattr(read, field.name) == getattr(bare, field.name)
+
+
+def test_exactly_these_settings_are_acted_on() -> None:
+    assert sorted({setting.name for setting in SETTINGS if setting.acted}) == [
+        "bootstrap.servers",
+        "client.id",
+        "clusters",
+        "config.properties.exclude",
+        "config.providers",
+        "config.providers.*",
+        "enabled",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "heartbeats.replication.enabled",
+        "heliograph.buffer.memory",
+        "heliograph.lease.seconds",
+        "max.partition.fetch.bytes",
+        "max.request.size",
+        "refresh.topics.enabled",
+        "refresh.topics.interval.seconds",
+        "replication.factor",
+        "replication.policy.class",
+        "replication.policy.internal.topic.separator.enabled",
+        "replication.policy.separator",
+        "request.timeout.ms",
+        "security.protocol",
+        "tasks.max",
+        "topics",
+        "topics.exclude",
+    ]
+
+
+def test_every_setting_has_a_sentence() -> None:
+    for setting in SETTINGS:
+        assert setting.about.endswith((".", ".)")), setting.name

@@ -1,0 +1,243 @@
+"""From a file to clusters and flows."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from heliograph.config import load
+from heliograph.config.properties import parse
+from heliograph.model.flow import Cluster, Flow, Reading, Writing
+from heliograph.model.names import NameFilter
+from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+
+from .files import CLUSTERS, MINIMAL, deployment, flow, notes, warnings
+
+A = Cluster("A", (("a", 9092),))
+B = Cluster("B", (("b", 9092),))
+
+
+def test_the_least_file_gives_one_flow_with_all_defaults() -> None:
+    least = deployment(MINIMAL)
+    assert least.clusters == {"A": A, "B": B}
+    assert least.flows == (Flow(A, B),)
+    assert least.warnings == ()
+    assert least.notes == ()
+
+
+def test_a_file_is_read_from_disk_and_keeps_the_name_it_was_given(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(MINIMAL + "A->B.topcs = x\n")
+    loaded = load(file)
+    assert loaded.file == str(file)
+    assert str(loaded.warnings[0]).startswith(f"{file}:5: ")
+    assert load(str(file)) == loaded
+    assert pickle.loads(pickle.dumps(loaded)) == loaded
+
+
+def test_every_setting_that_is_acted_on_ends_up_in_the_flow() -> None:
+    everything = r"""
+A->B.topics = orders.*, customers
+A->B.topics.exclude = .*\\.tmp
+replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
+replication.policy.separator = _
+replication.policy.internal.topic.separator.enabled = false
+replication.factor = -1
+tasks.max = 4
+refresh.topics.enabled = TRUE
+refresh.topics.interval.seconds = 5
+heartbeats.replication.enabled = false
+config.properties.exclude = a.*
+A.client.id = reader
+B.client.id = writer
+A.consumer.request.timeout.ms = 1500
+B.admin.request.timeout.ms = 2500
+B.producer.request.timeout.ms = 3500
+A.consumer.fetch.max.bytes = 10
+A.consumer.max.partition.fetch.bytes = 11
+A.consumer.fetch.min.bytes = 12
+A.consumer.fetch.max.wait.ms = 250
+B.producer.max.request.size = 13
+security.protocol = plaintext
+heliograph.buffer.memory = 2097152
+heliograph.lease.seconds = 1.5
+"""
+    read = deployment(MINIMAL + everything)
+    assert read.warnings == ()
+    assert read.notes == ()
+    assert read.flows == (
+        Flow(
+            source=Cluster("A", (("a", 9092),), "reader", 1.5),
+            target=Cluster("B", (("b", 9092),), "writer", 2.5),
+            policy=IdentityReplicationPolicy("A", "_", "."),
+            topics=NameFilter(("orders.*", "customers"), (r".*\.tmp",)),
+            heartbeats_replication=False,
+            replication_factor=-1,
+            tasks_max=4,
+            refresh_topics=True,
+            refresh_topics_interval=5.0,
+            config_properties_exclude=NameFilter(("a.*",)),
+            reading=Reading(10, 11, 12, 0.25),
+            writing=Writing(13, 3.5),
+            buffer_memory=2097152,
+            lease_seconds=1.5,
+        ),
+    )
+
+
+def test_only_enabled_flows_are_there_in_the_order_of_the_clusters() -> None:
+    three = "clusters = C, A, B\n" + "".join(f"{alias}.bootstrap.servers = h:1\n" for alias in "ABC")
+    read = deployment(three + "B->A.enabled = true\nA->B.enabled = false\nC->B.enabled = true\n")
+    assert [one.name for one in read.flows] == ["C->B", "B->A"]
+    assert list(read.clusters) == ["C", "A", "B"]
+
+
+def test_enabled_at_top_level_switches_on_every_flow_that_exists_for_its_heartbeats() -> None:
+    both = deployment(CLUSTERS + "enabled = true\n")
+    assert [one.name for one in both.flows] == ["A->B", "B->A"]
+    one = deployment(CLUSTERS + "enabled = true\nB->A.enabled = false\n")
+    assert [flow.name for flow in one.flows] == ["A->B"]
+    silent = deployment(CLUSTERS + "enabled = true\nB->A.emit.heartbeats.enabled = false\n")
+    assert [flow.name for flow in silent.flows] == ["A->B"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "IdentityReplicationPolicy",
+        "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+        "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+    ],
+)
+def test_the_identity_policy_goes_by_several_names(name: str) -> None:
+    assert flow(f"replication.policy.class = {name}\n").policy == IdentityReplicationPolicy("A")
+
+
+@pytest.mark.parametrize(
+    "name", ["DefaultReplicationPolicy", "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"]
+)
+def test_the_default_policy_goes_by_two_names(name: str) -> None:
+    assert flow(f"replication.policy.class = {name}\n").policy == DefaultReplicationPolicy()
+
+
+def test_strimzis_empty_separator_works_with_identity() -> None:
+    old_strimzi = (
+        "replication.policy.class = io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy\n"
+        "replication.policy.separator =\n"
+    )
+    assert flow(old_strimzi).mirror_name("orders") == "orders"
+
+
+def test_each_flow_has_an_identity_policy_of_its_own_source() -> None:
+    read = deployment(MINIMAL + "B->A.enabled = true\nreplication.policy.class = IdentityReplicationPolicy\n")
+    assert [one.policy for one in read.flows] == [IdentityReplicationPolicy("A"), IdentityReplicationPolicy("B")]
+
+
+def test_an_empty_topic_list_selects_no_topic() -> None:
+    assert not flow("topics =\n").selects("orders")
+    assert flow("topics.exclude =\n").topics.matches("a.replica")
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("host:9092", (("host", 9092),)),
+        (" one:1 , two:2 ", (("one", 1), ("two", 2))),
+        ("[::1]:9092", (("::1", 9092),)),
+        ("[fe80::1%eth0]:9092, 10.0.0.1:9093", (("fe80::1%eth0", 9092), ("10.0.0.1", 9093))),
+        ("A_host1:9092", (("A_host1", 9092),)),
+        ("PLAINTEXT://host:9092", (("host", 9092),)),
+    ],
+)
+def test_addresses_come_in_several_shapes(text: str, addresses: tuple[tuple[str, int], ...]) -> None:
+    read = deployment(
+        f"clusters = A, B\nA.bootstrap.servers = {text}\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+    )
+    assert read.clusters["A"].bootstrap_servers == addresses
+
+
+def test_an_address_at_top_level_is_for_clusters_without_one_of_their_own() -> None:
+    one = "clusters = A, B\nbootstrap.servers = all:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+    read = deployment(one)
+    assert read.clusters["A"].bootstrap_servers == (("all", 1),)
+    assert read.clusters["B"].bootstrap_servers == (("b", 1),)
+    assert read.warnings == ()
+
+
+def test_an_interval_below_zero_means_never() -> None:
+    assert not flow("refresh.topics.interval.seconds = -1\n").refresh_topics
+    assert not flow("refresh.topics.enabled = false\nrefresh.topics.interval.seconds = 0\n").refresh_topics
+
+
+def test_continuation_lines_and_comments_do_not_shift_line_numbers() -> None:
+    text = "# a comment \\\n! another\n\ntopics = a, \\\n   b, \\\r\n   c\nx\n  y:z\rw w\n"
+    entries = parse(text.encode(), "f")
+    assert [(entry.line, entry.key, entry.value) for entry in entries] == [
+        (4, "topics", "a, b, c"),
+        (7, "x", ""),
+        (8, "y", "z"),
+        (9, "w", "w"),
+    ]
+
+
+def test_values_may_be_continued_over_lines_and_later_warnings_count_right() -> None:
+    added = "A->B.topics = orders, \\\n    customers\n\n# next is line 8\nA->B.topcs = x\n"
+    assert flow(added).topics.include == ("orders", "customers")
+    assert warnings(added) == ["mm2.properties:9: unknown setting 'A->B.topcs': did you mean 'A->B.topics'?"]
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    (entry,) = parse(b"\xef\xbb\xbfclusters = A", "f")
+    assert entry.key == "clusters"
+
+
+def test_a_single_backslash_in_a_pattern_is_dropped_as_in_java_and_noted() -> None:
+    assert flow("topics = a\\.b\n").topics.include == ("a.b",)
+    assert notes("topics = a\\.b\n") == [
+        "mm2.properties:5: topics is read as 'a.b': the file format drops single backslashes, write them twice"
+    ]
+    assert notes("topics = a\\\\.b\n") == []
+
+
+def test_clusters_may_have_dots_in_their_names_and_begin_alike() -> None:
+    text = """\
+clusters = eu, eu.west, source
+eu.bootstrap.servers = eu:1
+eu.west.bootstrap.servers = west:2
+source.bootstrap.servers = src:3
+eu->eu.west.enabled = true
+eu.west->eu.enabled = true
+eu.west->eu.topics = w
+source->eu.enabled = true
+source.consumer.fetch.max.bytes = 9
+eu.consumer.fetch.max.bytes = 7
+eu.west.consumer.fetch.max.bytes = 8
+"""
+    read = deployment(text)
+    assert read.warnings == ()
+    assert {alias: cluster.bootstrap_servers[0][0] for alias, cluster in read.clusters.items()} == {
+        "eu": "eu",
+        "eu.west": "west",
+        "source": "src",
+    }
+    assert {one.name: one.reading.fetch_max_bytes for one in read.flows} == {
+        "eu->eu.west": 7,
+        "eu.west->eu": 8,
+        "source->eu": 9,
+    }
+    assert {one.name: one.topics.include for one in read.flows}["eu.west->eu"] == ("w",)
+
+
+def test_an_alias_may_be_called_like_the_beginning_of_a_setting() -> None:
+    text = """\
+clusters = topics, consumer
+topics.bootstrap.servers = t:1
+consumer.bootstrap.servers = c:1
+topics->consumer.enabled = true
+topics.exclude = x
+"""
+    read = deployment(text)
+    assert read.warnings == ()
+    assert read.flows[0].topics.exclude == ("x",)

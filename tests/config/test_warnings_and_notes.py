@@ -1,0 +1,173 @@
+"""No key of a file goes unmentioned: it is acted on, or there is a warning or a note with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.config import Notice
+from heliograph.config.catalogue import SETTINGS
+from heliograph.config.setting import Setting
+
+from .files import MINIMAL, deployment, notes, warnings
+
+THIRTY = r"""# production, two data centres
+clusters = primary, backup
+primary.bootstrap.servers = p1:9092, p2:9092, \
+    p3:9092
+backup.bootstrap.servers = b1:9092
+
+primary->backup.enabled = true
+primary->backup.topics = orders.*, customers
+primary->backup.topcs.exclude = .*\\.tmp
+backup->primary.enabled = false
+
+# replication
+replication.factor = 3
+replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy
+replication.policy.seperator = _
+tasks.max = 8
+refresh.topics.interval.seconds = 30
+refresh.groups.interval.seconds = 30
+sync.topic.configs.enabled = true
+sync.topic.acls.enabled = false
+emit.heartbeats.interval.seconds = 5
+emit.checkpoints.interval.seconds = 30
+sync.group.offsets.enabled = true
+offset-syncs.topic.replication.factor = 3
+checkpoints.topic.replication.factor = 3
+heartbeats.topic.replication.factor = 3
+offset.storage.replication.factor = 3
+status.storage.replication.factor = 3
+config.storage.replication.factor = 3
+backup.offset.flush.interval.ms = 10000
+primary.consumer.fetch.max.byte = 1048576
+primary.consumer.max.poll.records = 1000
+backup.producer.compression.type = zstd
+backup.producer.max.request.size = 2097152
+primary->backup.transforms.one.type = org.example.One
+"""
+
+
+def test_a_file_of_thirty_settings_with_three_typos_gives_exactly_three_warnings() -> None:
+    read = deployment(THIRTY)
+    assert [str(warning) for warning in read.warnings] == [
+        "mm2.properties:9: unknown setting 'primary->backup.topcs.exclude': "
+        "did you mean 'primary->backup.topics.exclude'?",
+        "mm2.properties:15: unknown setting 'replication.policy.seperator': "
+        "did you mean 'replication.policy.separator'?",
+        "mm2.properties:31: unknown setting 'primary.consumer.fetch.max.byte': did you mean "
+        "'primary.consumer.fetch.max.bytes'?",
+    ]
+    assert {note.line for note in read.notes} == {*range(18, 31), 32, 33, 35}
+
+
+def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
+    assert notes("sync.topic.acls.enabled = false\n") == [
+        "mm2.properties:5: sync.topic.acls.enabled is known, but this version does not act on it"
+    ]
+    assert notes("A->B.sync.topic.acls.enabled = false\n") == [
+        "mm2.properties:5: A->B.sync.topic.acls.enabled is known, but this version does not act on it"
+    ]
+    assert warnings("sync.topic.acls.enabled = false\n") == []
+
+
+@pytest.mark.parametrize("setting", [one for one in SETTINGS if not one.acted], ids=lambda one: str(one.name))
+def test_every_declared_setting_is_accepted_and_noted_wherever_it_may_stand(setting: Setting[object]) -> None:
+    for place in (*setting.where.read, *setting.where.also):
+        key = place.key(setting.name.replace(".*", ".something.of.their.own"))
+        read = deployment(MINIMAL + f"{key} = x\n")
+        assert [(note.line, note.key) for note in read.notes] == [(5, key)]
+        assert read.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("A->B.topcs = x", "unknown setting 'A->B.topcs': did you mean 'A->B.topics'?"),
+        ("tasks.maximum = 3", "unknown setting 'tasks.maximum': did you mean 'tasks.max'?"),
+        ("sync.topic.acl.enabled = x", "did you mean 'sync.topic.acls.enabled'?"),
+        ("offset.sync.topic.location = x", "did you mean 'offset-syncs.topic.location'?"),
+        ("A.consumer.isolation.levle = x", "did you mean 'A.consumer.isolation.level'?"),
+        ("A->B.producer.overide.linger.ms = 1", "did you mean 'A->B.producer.override.linger.ms'?"),
+        ("offset.storage.replication.facto = 1", "did you mean 'offset.storage.replication.factor'?"),
+        ("heliograph.lease.second = 1", "did you mean 'heliograph.lease.seconds'?"),
+        ("A->B.frobnicate = 1", "unknown setting 'A->B.frobnicate': it is ignored"),
+        ("A->B = true", "unknown setting 'A->B': did you mean 'A->B.enabled'?"),
+        ("B->A.enable = true", "did you mean 'B->A.enabled'? (old documentation leaves out the 'd')"),
+        ("emit.heartbeats = false", "did you mean 'emit.heartbeats.enabled'? (the setting ends in '.enabled')"),
+        ("A->B.topics.whitelist = x", "did you mean 'A->B.topics'? (it belongs to MirrorMaker 1)"),
+        ("groups.whitelist = x", "did you mean 'groups'? (it belongs to MirrorMaker 1)"),
+        ("Q.bootstrap.servers = q:1", "unknown setting 'Q.bootstrap.servers': Q is not in 'clusters' (A, B)"),
+        ("a.bootstrap.servers = q:1", "a is not in 'clusters' (A, B); did you mean 'A.bootstrap.servers'?"),
+        ("A.topics = x", "'A.topics' has no effect: topics is read from 'A->B.topics' or 'topics'"),
+        ("A.enabled = true", "'A.enabled' has no effect: enabled is read from 'A->B.enabled' or 'enabled'"),
+        ("A->B.bootstrap.servers = x:1", "bootstrap.servers is read from 'A.bootstrap.servers' or 'bootstrap.servers'"),
+        ("A.consumer.bootstrap.servers = x:1", "'A.consumer.bootstrap.servers' has no effect"),
+        (
+            "B.replication.factor = 3",
+            "replication.factor is read from 'B->A.replication.factor' or 'replication.factor'",
+        ),
+        ("A->B.target.consumer.fetch.min.bytes = 3", "'A->B.target.consumer.fetch.min.bytes' has no effect"),
+        ("topics = orders  # ours", "the '#' is part of the last pattern: a comment needs a line of its own"),
+    ],
+)
+def test_mistakes_are_warned_about_with_what_to_write_instead(line: str, says: str) -> None:
+    (warning,) = deployment(MINIMAL + line + "\n").warnings
+    assert (warning.line, warning.file) == (5, "mm2.properties")
+    assert says in str(warning)
+
+
+def test_a_misspelt_alias_of_some_length_is_recognised() -> None:
+    text = THIRTY + "primry.consumer.fetch.max.bytes = 1\n"
+    assert str(deployment(text).warnings[-1]).endswith(
+        "primry is not in 'clusters' (primary, backup); did you mean 'primary.consumer.fetch.max.bytes'?"
+    )
+
+
+def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_place() -> None:
+    assert notes("offset.flush.interval.ms = 1\n") == [
+        "mm2.properties:5: offset.flush.interval.ms is known, but this version does not act on it "
+        "(and MM2 reads it only as 'B.offset.flush.interval.ms')"
+    ]
+    assert notes("use.defaults.from = source\n") == [
+        "mm2.properties:5: use.defaults.from is known, but this version does not act on it "
+        "(and MM2 reads it only as 'A->B.use.defaults.from')"
+    ]
+
+
+def test_what_a_flow_that_is_off_would_use_is_noted() -> None:
+    assert notes("B->A.topics = x\nB.consumer.fetch.max.bytes = 1\nA.producer.max.request.size = 1\n") == [
+        "mm2.properties:5: B->A.topics has no effect: B->A is not enabled",
+        "mm2.properties:6: B.consumer.fetch.max.bytes has no effect: no enabled flow reads from B",
+        "mm2.properties:7: A.producer.max.request.size has no effect: no enabled flow writes to A",
+    ]
+    assert notes("B->A.enabled = false\n") == []
+
+
+def test_one_address_for_several_clusters_is_warned_about() -> None:
+    read = deployment("clusters = A, B\nbootstrap.servers = all:1\nA->B.enabled = true\n")
+    assert [str(warning) for warning in read.warnings] == [
+        "mm2.properties:2: 'bootstrap.servers' gives A, B the same address: write 'A.bootstrap.servers' and so on"
+    ]
+
+
+def test_the_example_file_that_comes_with_kafka_gives_no_warning() -> None:
+    added = """\
+B->A.enabled = true
+B->A.topics = .*
+replication.factor=1
+checkpoints.topic.replication.factor=1
+heartbeats.topic.replication.factor=1
+offset-syncs.topic.replication.factor=1
+offset.storage.replication.factor=1
+status.storage.replication.factor=1
+config.storage.replication.factor=1
+"""
+    assert warnings(added) == []
+    assert len(notes(added)) == 6
+
+
+def test_notices_are_in_the_order_of_the_file_and_compare_by_value() -> None:
+    read = deployment(MINIMAL + "zzz.yyy = 1\naaa.bbb = 2\n")
+    assert [warning.line for warning in read.warnings] == [5, 6]
+    assert read.warnings[0] == Notice(5, "zzz.yyy", "unknown setting 'zzz.yyy': it is ignored", "mm2.properties")

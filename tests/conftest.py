@@ -1,0 +1,48 @@
+"""Real clusters for all tests, started once per run and shared; each test uses topics of its own."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from heliograph.sandbox import ClusterSpec, Sandbox
+from logs import Log, Pair
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def pair(sandbox: Sandbox) -> Pair:
+    # Compaction within a second, for the tests of what it leaves behind.
+    spec = ClusterSpec(settings={"log.cleaner.backoff.ms": "300"})
+    a, b = sandbox.start({"A": spec, "B": spec})
+    return Pair(Log(a.bootstrap), Log(b.bootstrap))
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses."""
+    return f"t{next(_numbers)}-{request.node.originalname.removeprefix('test_')[:60]}"
+
+
+@pytest.fixture
+def properties(pair: Pair, tmp_path: Path, topic: str) -> Path:
+    """A file that mirrors this test's topic from A to B."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        f"clusters = A, B\n"
+        f"A.bootstrap.servers = {pair.a.bootstrap}\n"
+        f"B.bootstrap.servers = {pair.b.bootstrap}\n"
+        f"A->B.enabled = true\n"
+        f"A->B.topics = {topic}.*\n"
+        f"replication.factor = 1\n"
+        f"refresh.topics.interval.seconds = 1\n"
+    )
+    return file

@@ -1,0 +1,69 @@
+"""Which mirrors are created and grown, and with which settings."""
+
+import asyncio
+
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from copying.lease import only, prepare
+from heliograph.control.topics import mirror_configs, plan
+from heliograph.model.flow import Cluster, Flow
+from heliograph.wire.cluster import NO_ID, Topic
+from logs import Pair
+
+_FLOW = Flow(Cluster("A", (("h", 1),)), Cluster("B", (("h", 1),)))
+
+
+def _topics(**partitions: int) -> dict[str, Topic]:
+    return {
+        name.replace("__", "."): Topic(name.replace("__", "."), NO_ID, False, dict.fromkeys(range(count), 1))
+        for name, count in partitions.items()
+    }
+
+
+def test_missing_mirrors_are_created_and_small_ones_grown() -> None:
+    todo = plan(_FLOW, _topics(new=3, grown=5, same=2), _topics(A__grown=4, A__same=2, other=1), frozenset())
+    assert todo.mirrored == ("grown", "new", "same")
+    assert todo.create == ("new",)
+    assert todo.grow == {"A.grown": 5}
+
+
+def test_a_mirror_with_more_partitions_than_its_source_is_left_alone() -> None:
+    assert plan(_FLOW, _topics(t=2), _topics(A__t=9), frozenset()).grow == {}
+
+
+def test_internal_excluded_and_returning_topics_are_not_mirrored() -> None:
+    source = _topics(a=1, b=1, B__back=1) | {"x.internal": Topic("x.internal", NO_ID, False, {0: 1})}
+    source["__consumer_offsets"] = Topic("__consumer_offsets", NO_ID, True, {0: 1})
+    assert plan(_FLOW, source, {}, frozenset({"b"})).mirrored == ("a",)
+
+
+def test_a_mirror_gets_the_sources_settings_but_keeps_times_and_compression() -> None:
+    configs = mirror_configs(
+        _FLOW,
+        {
+            "retention.ms": "5",
+            "min.insync.replicas": "2",
+            "message.timestamp.type": "LogAppendTime",
+            "compression.type": "zstd",
+        },
+    )
+    assert configs["retention.ms"] == "5"
+    assert "min.insync.replicas" not in configs
+    assert configs["message.timestamp.type"] == "CreateTime"
+    assert configs["compression.type"] == "producer"
+
+
+def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, topic: str) -> None:
+    pair.a.create(topic, partitions=3, retention_ms="123456789", segment_bytes="2000000")
+    flow = only(pair.flow(), topic)
+    asyncio.run(prepare(flow))
+    assert pair.b.partitions(f"A.{topic}") == 3
+    pair.a.grow(topic, 5)
+    asyncio.run(prepare(flow))
+    assert pair.b.partitions(f"A.{topic}") == 5
+    admin = KafkaAdminClient(bootstrap_servers=pair.b.bootstrap)
+    described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, f"A.{topic}")])
+    admin.close()
+    assert "123456789" in str(described)
+    assert "2000000" in str(described)

@@ -1,0 +1,67 @@
+"""Running a copier in a test, without Spark."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.topics import sync_topics
+from heliograph.copy.copier import Copier
+from heliograph.copy.work import MirrorPartition, Outcome, Work
+from heliograph.model.flow import Flow
+from heliograph.model.names import NameFilter
+from heliograph.wire.cluster import ClusterClient
+
+
+async def prepare(flow: Flow) -> tuple[MirrorPartition, ...]:
+    """Create mirrors and internal topics, as the control plane does."""
+    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+    try:
+        await source.connect()
+        await target.connect()
+        await ensure_internal_topics(flow.source.alias, target)
+        synced = await sync_topics(flow, source, target)
+        assert not synced.failed, synced.failed
+        return tuple(
+            MirrorPartition(topic, flow.mirror_name(topic), partition)
+            for topic, count in synced.partitions.items()
+            for partition in range(count)
+        )
+    finally:
+        source.close()
+        target.close()
+
+
+def only(flow: Flow, topic: str) -> Flow:
+    return replace(flow, topics=NameFilter((topic + ".*",)))
+
+
+def copy(flow: Flow, done: Callable[[Copier], bool] | None = None, seconds: float = 20.0) -> Outcome:
+    """Run one lease over all the flow's partitions until `done`, by default until everything is copied or refused."""
+
+    async def main() -> Outcome:
+        partitions = await prepare(flow)
+        copier = Copier(Work(flow, f"test-{time.time()}", seconds, partitions))
+        lease = asyncio.create_task(copier.run())
+        check = done or settled
+        while not lease.done() and not check(copier):
+            await asyncio.sleep(0.02)
+        copier.stop()
+        return await lease
+
+    return asyncio.run(main())
+
+
+def settled(copier: Copier) -> bool:
+    """Every partition has reached the source's end as it knows it, or is refused."""
+    return all(
+        (cursor.refusal is not None and not cursor.queue and not cursor.in_flight)
+        or (
+            cursor.position is not None
+            and cursor.source_end >= 0
+            and cursor.position.source >= cursor.source_end
+            and cursor.state.value == "copying"
+        )
+        for cursor in copier.cursors
+    )

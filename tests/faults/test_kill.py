@@ -1,0 +1,63 @@
+"""kill -9 at random moments, again and again, while a producer writes."""
+
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+from logs import Pair, some_records
+from running.command import heliograph, start
+
+_KILLS = 10
+_PARTITIONS = 3
+
+
+def test_ten_kills_of_the_driver_lose_and_repeat_nothing(
+    pair: Pair, topic: str, properties: Path, tmp_path: Path
+) -> None:
+    pair.a.create(topic, partitions=_PARTITIONS)
+    written = 0
+    stop = threading.Event()
+
+    def produce() -> None:
+        nonlocal written
+        while not stop.is_set():
+            for partition in range(_PARTITIONS):
+                pair.a.write(topic, some_records(1000, start=written), partition, per_batch=20)
+            written += 1000
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    rng = random.Random(11)
+    log = tmp_path / "log"
+    moved = set()
+    try:
+        for _ in range(_KILLS):
+            process = start("run", properties, log=log)
+            before = _end(pair, topic)
+            deadline = time.monotonic() + 60
+            while _end(pair, topic) == before:
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.02)
+            time.sleep(rng.uniform(0.0, 1.0))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            moved.add(_end(pair, topic))
+    finally:
+        stop.set()
+        producer.join()
+    assert len(moved) == _KILLS, "each run must have copied something"
+    done = heliograph("run", properties, "--until-caught-up")
+    assert done.returncode == 0, done.stderr
+    for partition in range(_PARTITIONS):
+        copied = pair.b.read(f"A.{topic}", partition)
+        assert len(copied) == written
+        assert copied == pair.a.read(topic, partition)
+
+
+def _end(pair: Pair, topic: str) -> int:
+    """Records in the mirror, 0 while there is none."""
+    mirror = f"A.{topic}"
+    return sum(pair.b.bounds(mirror, one)[1] for one in range(pair.b.partitions(mirror)))

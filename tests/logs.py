@@ -1,0 +1,177 @@
+"""A Kafka log as tests see it: written batch by batch, read back by kafka-python, which knows nothing of Heliograph."""
+
+import asyncio
+import time
+import uuid
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+from heliograph.model.flow import Cluster, Flow
+from heliograph.wire.append import append
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.records import Record, encode, read_batches
+from heliograph.wire.topics import NewTopic, create_partitions, create_topics, delete_topics
+
+__all__ = ["Log", "Pair", "Record", "Seen", "some_records"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One record as a consumer sees it, without its offset."""
+
+    timestamp: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True)
+class Log:
+    bootstrap: str
+
+    @property
+    def cluster(self) -> Cluster:
+        host, _, port = self.bootstrap.partition(",")[0].partition(":")
+        return Cluster("test", ((host, int(port)),), request_timeout=10.0)
+
+    def create(self, topic: str, partitions: int = 1, **configs: str) -> None:
+        settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
+
+        async def do(client: ClusterClient) -> None:
+            outcome = await create_topics(client, [NewTopic(topic, partitions, 1, settings)])
+            assert outcome == {topic: None}, outcome
+            await _until_led(client, topic, partitions)
+
+        self._with_client(do)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        async def do(client: ClusterClient) -> None:
+            assert await create_partitions(client, {topic: partitions}) == {topic: None}
+            await _until_led(client, topic, partitions)
+
+        self._with_client(do)
+
+    def delete(self, topic: str) -> None:
+        async def do(client: ClusterClient) -> None:
+            assert await delete_topics(client, [topic]) == {topic: None}
+            while not (await client.metadata([topic])).topics[topic].error:
+                await asyncio.sleep(0.02)
+
+        self._with_client(do)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        """As retention would: drop everything before an offset."""
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        admin.delete_records({TopicPartition(topic, partition): offset})
+        admin.close()
+
+    def append(self, topic: str, batches: list[bytes], partition: int = 0) -> None:
+        async def do(client: ClusterClient) -> None:
+            leader = (await client.metadata([topic])).topics[topic].leaders[partition]
+            connection = await client.to(leader)
+            for batch in batches:
+                (answer,) = await append(connection, [(topic, partition, [batch])], 10.0)
+                assert not answer.error, answer
+
+        self._with_client(do)
+
+    def write(
+        self, topic: str, records: list[Record], partition: int = 0, codec: int = 0, per_batch: int = 100
+    ) -> None:
+        chunks = [records[at : at + per_batch] for at in range(0, len(records), per_batch)]
+        self.append(topic, [encode(chunk, codec) for chunk in chunks], partition)
+
+    def read(self, topic: str, partition: int = 0) -> list[Seen]:
+        """Every record, by a plain consumer."""
+        place = TopicPartition(topic, partition)
+        consumer: Any = KafkaConsumer(
+            bootstrap_servers=self.bootstrap, enable_auto_commit=False, isolation_level="read_committed", group_id=None
+        )
+        try:
+            consumer.assign([place])
+            end = consumer.end_offsets([place])[place]
+            consumer.seek_to_beginning(place)
+            seen: list[Seen] = []
+            while consumer.position(place) < end:
+                for one in consumer.poll(timeout_ms=500).get(place, []):
+                    headers = tuple((name, value) for name, value in one.headers)
+                    seen.append(Seen(one.timestamp, one.timestamp_type, one.key, one.value, headers))
+            return seen
+        finally:
+            consumer.close()
+
+    def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        place = TopicPartition(topic, partition)
+        consumer: Any = KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=None)
+        try:
+            return consumer.beginning_offsets([place])[place], consumer.end_offsets([place])[place]
+        finally:
+            consumer.close()
+
+    def boundaries(self, topic: str, partition: int = 0) -> list[tuple[int, str]]:
+        """Count and codec of each batch."""
+        start, end = self.bounds(topic, partition)
+        found: list[tuple[int, str]] = []
+
+        async def do(client: ClusterClient) -> None:
+            known = (await client.metadata([topic])).topics[topic]
+            batches = read_batches(client, known, partition, start, end)
+            found.extend([(batch.count, batch.codec) async for batch in batches])
+
+        self._with_client(do)
+        return found
+
+    def partitions(self, topic: str) -> int:
+        counts: list[int] = []
+
+        async def do(client: ClusterClient) -> None:
+            counts.append(len((await client.metadata([topic])).topics[topic].leaders))
+
+        self._with_client(do)
+        return counts[0]
+
+    def _with_client(self, do: Any) -> None:
+        async def main() -> None:
+            client = ClusterClient(self.cluster)
+            try:
+                await client.connect()
+                await do(client)
+            finally:
+                client.close()
+
+        asyncio.run(main())
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two clusters that most tests use."""
+
+    a: Log
+    b: Log
+
+    def flow(self) -> Flow:
+        return Flow(replace(self.a.cluster, alias="A"), replace(self.b.cluster, alias="B"), replication_factor=1)
+
+
+async def _until_led(client: ClusterClient, topic: str, partitions: int) -> None:
+    """A broker says who leads a new partition before that leader knows it."""
+    places = [(topic, partition) for partition in range(partitions)]
+    while True:
+        topics = (await client.metadata([topic])).topics
+        found = await list_offsets(client, topics, places, LATEST, False)
+        if all(isinstance(offset, int) for offset in found.values()):
+            return
+        await asyncio.sleep(0.02)
+
+
+def some_records(count: int, size: int = 100, start: int = 0) -> list[Record]:
+    """Distinct records, so that a missing or doubled one shows."""
+    now = int(time.time() * 1000)
+    return [
+        Record(0, now, str(start + number).encode(), f"{start + number}-{uuid.uuid4().hex}".ljust(size, ".").encode())
+        for number in range(count)
+    ]

@@ -1,0 +1,169 @@
+"""The command, and how it ends: with Ctrl-C, with SIGTERM, with `kill -9`, and with its last broker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from heliograph.cli.sandbox import sandbox
+from heliograph.sandbox.ports import free_ports
+from sandbox.watching import is_running, wait_for
+
+COMMAND = """
+import typer
+from heliograph.cli.sandbox import sandbox
+app = typer.Typer()
+app.command()(sandbox)
+app()
+"""
+
+# A program that has a sandbox, and a fork that holds open whatever the program had open.
+PROGRAM = """
+import json, os, time
+from heliograph.sandbox import ClusterSpec, Sandbox
+box = Sandbox()
+(a,) = box.start({"A": ClusterSpec(fast_start=True)})
+fork = os.fork()
+if fork:
+    print(json.dumps({"folder": str(box.folder), "clusters": {"A": {"pids": a.pids()}}, "fork": fork}), flush=True)
+time.sleep(60)
+"""
+
+
+class Started:
+    """A running command, what it said when it was up, and every process it has led to."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        self.process = process
+        line = process.stdout.readline()
+        assert line, process.communicate()[1]
+        self.said: dict[str, Any] = json.loads(line)
+        self.pids = [pid for cluster in self.said["clusters"].values() for pid in cluster["pids"].values()]
+        self.all_pids = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+
+    def assert_nothing_left(self) -> None:
+        wait_for(lambda: not any(map(is_running, self.all_pids)), seconds=5)
+        wait_for(lambda: not Path(self.said["folder"]).exists(), seconds=5)
+
+
+@contextmanager
+def started(code: str, *options: str) -> Iterator[Started]:
+    # In a group of its own, as a shell would start it: the whole group gets a Ctrl-C.
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as process:
+        try:
+            yield Started(process)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_in_order_and_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    file, port = tmp_path / "mm2.properties", free_ports(1)[0]
+    options = ["--json", "--clusters", "east,west", "--port", f"east={port}", "--write", str(file)]
+    with started(COMMAND, *options) as command:
+        assert command.said["clusters"]["east"]["bootstrap"] == f"127.0.0.1:{port}"
+        assert command.said["properties"] == str(file)
+        assert f"east.bootstrap.servers = 127.0.0.1:{port}\n" in file.read_text()
+        assert len(command.pids) == 2
+        os.killpg(command.process.pid, number)
+        _, errors = command.process.communicate(timeout=10)
+        assert command.process.returncode == 0
+        assert errors.endswith("stopped\n")
+        command.assert_nothing_left()
+
+
+def test_a_killed_parent_leaves_no_broker_and_no_folder() -> None:
+    with started(COMMAND, "--json", "--clusters", "A") as command:
+        assert all(map(is_running, command.all_pids))
+        command.process.kill()
+        command.assert_nothing_left()
+
+
+def test_a_killed_parent_leaves_nothing_even_if_a_fork_of_it_lives_on() -> None:
+    with started(PROGRAM) as program:
+        fork = program.said["fork"]
+        program.all_pids.remove(fork)
+        program.process.kill()
+        program.assert_nothing_left()
+        assert is_running(fork)
+        os.kill(fork, signal.SIGKILL)
+
+
+def test_a_killed_keeper_takes_its_brokers_with_it() -> None:
+    with started(COMMAND, "--json", "--clusters", "A") as command:
+        (keeper,) = psutil.Process(command.process.pid).children()
+        keeper.kill()
+        _, errors = command.process.communicate(timeout=10)
+        assert command.process.returncode == 1
+        assert "keeper process" in errors
+        command.assert_nothing_left()
+
+
+def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_command() -> None:
+    with started(COMMAND, "--json") as command:
+        first, last = command.pids
+        assert command.process.stderr is not None
+        os.kill(first, signal.SIGKILL)
+        assert "starting A (Kafka 4.3.1, brokers: 1), B" in command.process.stderr.readline()
+        assert command.process.stderr.readline() == "BROKER DOWN: A-1 ended (killed by signal 9); its log says:\n"
+        assert command.process.poll() is None
+        os.kill(last, signal.SIGKILL)
+        _, errors = command.process.communicate(timeout=10)
+        assert "BROKER DOWN: B-1" in errors
+        assert errors.endswith("heliograph sandbox: no broker is left running\n")
+        assert command.process.returncode == 1
+        command.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--clusters A,A", "--clusters: a name is given twice"),
+        ("--clusters A->B", "--clusters: 'A->B' is not a name for a cluster"),
+        ("--brokers many", "--brokers: 'many' is not a number"),
+        ("--brokers 0", "--brokers: a cluster has one broker or more, not 0"),
+        ("--brokers C=3", "--brokers: there is no cluster 'C'; the clusters are A, B"),
+        ("--port 9092", "--port: '9092' is not of the form ALIAS=PORT, such as A=9092"),
+        ("--port A=x", "--port: 'x' is not a number"),
+        ("--port A=9092 --port B=9092", "--port: the same port is given twice"),
+        ("--port A=9092 --port A=9093", "--port: 2 ports are too many for 1 broker(s)"),
+        ("--port A=123456", "--port: ports are between 1 and 65535, not 123456"),
+        ("--version B=newest", "--version: 'newest' is not a version of Kafka such as 4.3.1"),
+        ("--set thing", "--set: 'thing' is not of the form KEY=VALUE or ALIAS:KEY=VALUE"),
+        ("--set C:thing=1", "--set: there is no cluster 'C'; the clusters are A, B"),
+        ("--heap 1", "--heap: a broker needs 64 MB of heap or more, not 1"),
+        ("--write /nowhere/mm2.properties", "--write: /nowhere is not a folder"),
+        (f"--write {__file__}", f"--write: {__file__} is there already and no sandbox wrote it"),
+        ("--clusters A --write x", "--write: mirroring takes two clusters, see --clusters"),
+    ],
+)
+def test_a_bad_option_is_named_in_one_line(options: str, message: str) -> None:
+    app = typer.Typer()
+    app.command()(sandbox)
+    result = CliRunner().invoke(app, options.split())
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"heliograph sandbox: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_help_has_an_example() -> None:
+    app = typer.Typer()
+    app.command()(sandbox)
+    assert "heliograph sandbox --clusters east,west --brokers west=3" in CliRunner().invoke(app, ["--help"]).stdout

@@ -1,0 +1,73 @@
+"""Batches as bytes: what is found in a chunk, what the rewritten header says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record import MemoryRecords
+
+from heliograph.wire.batches import BadBatch, rewrite, sequence, split
+from heliograph.wire.records import Record, encode
+
+_bytes = st.none() | st.binary(max_size=50)
+_headers = st.lists(st.tuples(st.text(max_size=8), _bytes), max_size=3).map(tuple)
+_records = st.lists(
+    st.builds(Record, st.just(0), st.integers(-1, 2**45), _bytes, _bytes, _headers), min_size=1, max_size=20
+)
+_PRODUCER = (1 << 62) + 5
+
+
+@given(_records, st.integers(0, 4))
+def test_a_rewritten_batch_is_valid_and_keeps_every_record(records: list[Record], codec: int) -> None:
+    (batch,) = split(encode(records, codec))
+    again = bytes(rewrite(batch, _PRODUCER, 77)) + bytes(batch.records)
+    read = MemoryRecords(again).next_batch()
+    assert read.validate_crc()
+    assert (read.producer_id, read.producer_epoch, read.base_sequence) == (_PRODUCER, 0, 77)
+    assert read.base_offset == 0
+    assert [(one.timestamp, one.key, one.value, tuple(one.headers)) for one in read] == [
+        (one.timestamp, one.key, one.value, one.headers) for one in records
+    ]
+    (parsed,) = split(again)
+    assert parsed.intact()
+    assert parsed.codec == batch.codec
+
+
+def test_a_batch_that_the_fetch_has_cut_off_is_left_for_the_next_fetch() -> None:
+    first, second = encode([Record(0, 1, b"k", b"v")]), encode([Record(0, 2, b"k", b"w" * 100)])
+    for missing in (1, 60, len(second) - 1):
+        assert [batch.max_timestamp for batch in split(first + second[:-missing])] == [1]
+    assert len(list(split(first + second))) == 2
+
+
+def test_damage_shows_in_the_checksum() -> None:
+    whole = bytearray(encode([Record(0, 1, b"k", b"v" * 50)]))
+    whole[-3] ^= 0x40
+    (batch,) = split(bytes(whole))
+    assert not batch.intact()
+
+
+def test_an_impossible_length_is_an_error_and_not_an_endless_loop() -> None:
+    whole = bytearray(encode([Record(0, 1, b"k", b"v")]))
+    whole[8:12] = (3).to_bytes(4, "big")
+    with pytest.raises(BadBatch):
+        list(split(bytes(whole)))
+
+
+def test_an_old_message_format_is_shown_and_nothing_after_it() -> None:
+    old = bytearray(encode([Record(0, 1, b"k", b"v")]))
+    old[16] = 1
+    (batch,) = split(bytes(old) + encode([Record(0, 1, b"k", b"v")]))
+    assert batch.magic == 1
+
+
+def test_the_delete_horizon_flag_of_a_compacted_source_does_not_travel() -> None:
+    whole = bytearray(encode([Record(0, 1, b"k", None)]))
+    whole[22] |= 0x40
+    (batch,) = split(bytes(whole))
+    (sent,) = split(rewrite(batch, _PRODUCER, 0) + bytes(batch.records))
+    assert sent.attributes & 0x40 == 0
+    assert sent.base_timestamp == batch.base_timestamp
+
+
+def test_sequences_go_on_from_zero_after_the_largest() -> None:
+    assert [sequence(2**31 - 1), sequence(2**31), sequence(2**33 + 7)] == [2**31 - 1, 0, 7]

@@ -1,0 +1,72 @@
+"""Talking to brokers, and to what is not one."""
+
+import asyncio
+import socket
+
+import pytest
+
+from heliograph.model.flow import Cluster
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import Unreachable
+from logs import Pair
+
+
+def _connect(port: int, timeout: float = 5.0) -> None:
+    async def main() -> None:
+        client = ClusterClient(Cluster("X", (("127.0.0.1", port),), request_timeout=timeout))
+        try:
+            await client.connect()
+        finally:
+            client.close()
+
+    asyncio.run(main())
+
+
+def test_nobody_there_is_said_with_the_address() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        with pytest.raises(Unreachable, match=f"127.0.0.1:{port}"):
+            _connect(port)
+
+
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Kafka broker"), (b"", "did not answer within"), (None, "closed")],
+)
+def test_what_is_not_a_broker_is_named_so(says: bytes | None, expected: str) -> None:
+    async def main() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10)
+            if says is None:
+                writer.close()
+                return
+            writer.write(says)
+            await writer.drain()
+            await asyncio.sleep(3)
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        client = ClusterClient(Cluster("X", (("127.0.0.1", port),), request_timeout=0.5))
+        with pytest.raises(Unreachable, match=expected):
+            await client.connect()
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_many_requests_on_one_connection_get_their_own_answers(pair: Pair, topic: str) -> None:
+    names = [f"{topic}-{number}" for number in range(20)]
+    for name in names[:3]:
+        pair.a.create(name)
+
+    async def main() -> None:
+        client = ClusterClient(pair.a.cluster)
+        answers = await asyncio.gather(*(client.metadata([name]) for name in names))
+        assert [list(answer.topics) for answer in answers] == [[name] for name in names]
+        assert [bool(answer.topics[name].error) for answer, name in zip(answers, names, strict=True)] == (
+            [False] * 3 + [True] * 17
+        )
+        client.close()
+
+    asyncio.run(main())
