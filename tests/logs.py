@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topics import NewTopic, create_partitions, create_topics, delete_topics
 
@@ -105,12 +105,18 @@ class Log:
             consumer.close()
 
     def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
-        place = TopicPartition(topic, partition)
-        consumer: Any = KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=None)
-        try:
-            return consumer.beginning_offsets([place])[place], consumer.end_offsets([place])[place]
-        finally:
-            consumer.close()
+        """First and next offset."""
+        found: list[int] = []
+
+        async def do(client: ClusterClient) -> None:
+            topics = (await client.metadata([topic])).topics
+            for which in (EARLIEST, LATEST):
+                offset = (await list_offsets(client, topics, [(topic, partition)], which, False))[topic, partition]
+                assert isinstance(offset, int), offset
+                found.append(offset)
+
+        self._with_client(do)
+        return found[0], found[1]
 
     def boundaries(self, topic: str, partition: int = 0) -> list[tuple[int, str]]:
         """Count and codec of each batch."""

@@ -23,10 +23,10 @@ def test_ten_kills_of_the_driver_lose_and_repeat_nothing(
 
     def produce() -> None:
         nonlocal written
-        while not stop.is_set():
+        while not stop.wait(0.2):
             for partition in range(_PARTITIONS):
-                pair.a.write(topic, some_records(1000, start=written), partition, per_batch=20)
-            written += 1000
+                pair.a.write(topic, some_records(200, start=written), partition, per_batch=10)
+            written += 200
 
     producer = threading.Thread(target=produce)
     producer.start()

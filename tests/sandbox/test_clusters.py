@@ -37,11 +37,13 @@ def clusters() -> Iterator[dict[str, Cluster]]:
         yield sandbox.clusters
 
 
-def write(cluster: Cluster, topic: str, *values: bytes, copies: int = 1) -> None:
+def create(cluster: Cluster, topic: str, copies: int = 1) -> None:
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
-    if topic not in admin.list_topics():
-        admin.create_topics({topic: {"num_partitions": 1, "replication_factor": copies}})
+    admin.create_topics({topic: {"num_partitions": 1, "replication_factor": copies}})
     admin.close()
+
+
+def write(cluster: Cluster, topic: str, *values: bytes) -> None:
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap.split(","), acks="all")
     for value in values:
         producer.send(topic, value).get(timeout=20)
@@ -57,12 +59,14 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
 
 
 def test_a_cluster_of_one_broker_stores_and_returns_records(clusters: dict[str, Cluster]) -> None:
+    create(clusters["one"], "t")
     write(clusters["one"], "t", b"1", b"2")
     assert read(clusters["one"], "t", 2) == [b"1", b"2"]
 
 
 def test_a_kafka_of_2018_with_its_zookeeper_stores_and_returns_records(clusters: dict[str, Cluster]) -> None:
     assert clusters["old"].version == "1.1.1"
+    create(clusters["old"], "t")
     write(clusters["old"], "t", b"1", b"2")
     assert read(clusters["old"], "t", 2) == [b"1", b"2"]
 
@@ -101,7 +105,8 @@ def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_dat
     clusters: dict[str, Cluster],
 ) -> None:
     three = clusters["three"]
-    write(three, "t", b"before", copies=3)
+    create(three, "t", copies=3)
+    write(three, "t", b"before")
     addresses, pids = three.bootstrap, three.pids()
     three.kill(2)
     assert not is_running(pids[2])
@@ -132,6 +137,7 @@ def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, Cluster]) -> Non
 
 def test_a_broker_of_a_kafka_of_2018_can_be_killed_and_comes_back(clusters: dict[str, Cluster]) -> None:
     old = clusters["old"]
+    create(old, "u")
     write(old, "u", b"before")
     old.kill(1)
     old.start_broker(1)
@@ -185,6 +191,8 @@ def test_a_given_folder_stays_and_is_continued_with(tmp_path: Path) -> None:
     for round_ in (1, 2):
         with Sandbox(folder) as sandbox:
             (cluster,) = sandbox.start({"A": ClusterSpec(fast_start=True)})
+            if round_ == 1:
+                create(cluster, "t")
             write(cluster, "t", b"%d" % round_)
             assert read(cluster, "t", round_) == [b"1", b"2"][:round_]
         assert (folder / "A-1" / "server.log").exists()

@@ -19,11 +19,11 @@ from heliograph.sandbox import DEFAULT_VERSION, PROPERTIES_HEADER, ClusterSpec, 
 
 Value = TypeVar("Value")
 
-# Shown when the clusters are up; {file} is the properties file.
+# Shown when the clusters are up. The first two are kafka-python's, which comes with Heliograph.
 NEXT_COMMANDS = (
-    ("heliograph check {file}", "see what would be mirrored"),
-    ("heliograph run {file}", "mirror, until Ctrl-C"),
-    ("heliograph status {file}", "see how far it is"),
+    "python -m kafka.admin -b {broker} topics create -t greetings",
+    "echo hello | python -m kafka.producer -b {broker} -t greetings",
+    "heliograph run {file}",
 )
 
 
@@ -138,10 +138,9 @@ def _as_text(box: Sandbox, file: Path | None) -> str:
     ]
     lines += ["", f"logs and data   {box.folder}"]
     if file is not None:
-        commands = [(command.format(file=file), what) for command, what in NEXT_COMMANDS]
-        width = max(len(command) for command, _ in commands)
+        broker = next(iter(box.clusters.values())).bootstrap.split(",")[0]
         lines += [f"mm2.properties  {file}", "", "Try, in another terminal:"]
-        lines += [f"  {command:{width}}  # {what}" for command, what in commands]
+        lines += ["  " + command.format(broker=broker, file=file) for command in NEXT_COMMANDS]
     return "\n".join([*lines, "", "Ctrl-C stops it all."])
 
 
