@@ -27,6 +27,7 @@ def _transaction(log: Log, topic: str, name: str, count: int, commit: bool = Tru
     producer.begin_transaction()
     for number in range(count):
         producer.send(topic, str(number).encode(), partition=0)
+    producer.flush()
     if commit:
         producer.commit_transaction()
     else:

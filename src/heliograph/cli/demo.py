@@ -132,7 +132,7 @@ class Demo:
         copied = sum(flow.records for flow in flows)
         self._console.print(
             f"mirrored: {copied:,} records, {number(sum(flow.size for flow in flows))}B, in {len(flows)} flows with "
-            f"{sum(flow.mirrors for flow in flows)} mirrors; {number(copied / elapsed)} records/s, as fast as they came",
+            f"{sum(flow.mirrors for flow in flows)} mirrors; {number(copied / elapsed)} records/s, as they came",
             soft_wrap=True,
         )
         if fine:

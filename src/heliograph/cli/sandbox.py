@@ -84,8 +84,9 @@ def sandbox(
             typer.echo(f"starting {_listing(specs)} ...", err=True)
             box.start(specs)
             file = _write_properties(box, write)
-            typer.echo(_as_json(box, file) if as_json else _as_text(box, file))
+            # Before the words: whoever reads them may send the signal at once.
             up = True
+            typer.echo(_as_json(box, file) if as_json else _as_text(box, file))
             _watch(box)
     except KeyboardInterrupt:
         typer.echo(f"stopped; {box.folder} is kept" if up and box.kept else "stopped", err=True)

@@ -10,18 +10,20 @@ from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.topics import NewTopic, create_topics
 
 _HOUR = str(3600 * 1000)
+# Whatever the broker's default: not every installation can read every codec.
+_PLAIN = (("compression.type", "uncompressed"),)
 
 
 async def ensure_internal_topics(source_alias: str, target: ClusterClient) -> None:
     """The intervals (kept for good, compacted) and the signals (kept for an hour) of one flow."""
     replicas = min(3, len(target.brokers))
     wanted = [
-        NewTopic(intervals_topic(source_alias), 1, replicas, (("cleanup.policy", "compact"),)),
+        NewTopic(intervals_topic(source_alias), 1, replicas, (*_PLAIN, ("cleanup.policy", "compact"))),
         NewTopic(
             signals_topic(source_alias),
             PROGRESS + 1,
             replicas,
-            (("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR)),
+            (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR)),
         ),
     ]
     there = (await target.metadata([topic.name for topic in wanted])).topics

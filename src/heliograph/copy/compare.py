@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from heliograph.copy.work import MirrorPartition
-from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import read_batches
-
-_KEPT_ATTRIBUTES = 0x0F  # codec and kind of timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +50,9 @@ async def compare(source: ClusterClient, target: ClusterClient, one: MirrorParti
             return Compared(number, records, size, None)
         if original is None or copied is None:
             return Compared(number, records, size, f"{one}: one side has more batches than the other")
-        if _essence(original) != _essence(copied) or original.records != copied.records:
+        if not copied.same_records(original):
             where = f"source offset {original.base_offset}, mirror offset {copied.base_offset}"
             return Compared(number, records, size, f"{one}: the batches at {where} differ")
         records += original.count
         size += original.size
     raise AssertionError
-
-
-def _essence(batch: Batch) -> tuple[int, ...]:
-    return (
-        batch.attributes & _KEPT_ATTRIBUTES,
-        batch.last_offset_delta,
-        batch.base_timestamp,
-        batch.max_timestamp,
-        batch.count,
-    )

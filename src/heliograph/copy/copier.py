@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from heliograph.copy.cursor import Budget, Cursor, Sent, State
@@ -16,7 +17,7 @@ from heliograph.copy.ledger import Ledger
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Report, is_end_of
-from heliograph.copy.work import Outcome, Progress, Refusal, Work, producer_id
+from heliograph.copy.work import MirrorPartition, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.wire.cluster import ClusterClient
@@ -26,6 +27,7 @@ from heliograph.wire.records import tail, write
 log = logging.getLogger(__name__)
 
 _REPORT_EVERY = 0.5
+_PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
@@ -43,6 +45,8 @@ class Copier:
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
+        self._until = time.monotonic() + work.seconds
         self._stop = asyncio.Event()
         self._resume_wake = asyncio.Event()
         self._records = 0
@@ -59,19 +63,21 @@ class Copier:
             if signals:
                 self._start(self._listen())
                 self._start(self._report())
-            ended = "stopped"
-            try:
-                await asyncio.wait_for(self._stop.wait(), self._work.seconds)
-            except TimeoutError:
-                ended = "deadline"
+            ended = "deadline"
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._work.seconds):
+                    await self._stop.wait()
+                    ended = "stopped"
             await self._finish()
+            if self._failure is not None:
+                raise self._failure
             return Outcome(
                 self._work.lease,
                 ended,
                 self._records,
                 self._size,
                 {cursor.key: progress for cursor in self.cursors if (progress := _progress(cursor)) is not None},
-                tuple(cursor.refusal for cursor in self.cursors if cursor.refusal is not None),
+                tuple(told for cursor in self.cursors if (told := cursor.refusal or cursor.trouble) is not None),
             )
         finally:
             for task in self._tasks:
@@ -83,7 +89,15 @@ class Copier:
             self._target.close()
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
+        task = asyncio.get_running_loop().create_task(coroutine)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """None of the parts ends by itself; one that does has failed, and the lease with it."""
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+            self._stop.set()
 
     async def _finish(self) -> None:
         """Read and send nothing new, and wait a little for the answers to what is under way."""
@@ -112,18 +126,23 @@ class Copier:
         """An answer came in: there may be room to read more, or a cursor may be ready to resume."""
         if cursor.state is State.RESUMING and not cursor.in_flight:
             self._resume_wake.set()
+        self._wake_readers()
+
+    def _wake_readers(self) -> None:
         for reader in self._readers.values():
             reader.wake.set()
 
-    def _lost(self, cursor: Cursor, why: str, suspicious: bool = False) -> None:
+    def _lost(self, cursor: Cursor, why: str, suspicious: bool) -> None:
         """This cursor must find its position again. A suspicious cause ends our patience when it keeps coming back."""
         if cursor.state is not State.COPYING and cursor.state is not State.RESUMING:
             return
         log.info("%s %s: %s", self._work.flow.name, cursor.key, why)
-        if not cursor.begin_again(suspicious):
+        if not cursor.begin_again(why, suspicious):
             at = cursor.position
             cursor.give_up("keeps-failing", why, at.source if at else -1, at.target if at else -1)
+        self._changed.add(cursor)
         self._resume_wake.set()
+        self._wake_readers()  # what it held in memory is free for others
 
     # --- the parts ------------------------------------------------------------------------------------------
 
@@ -133,6 +152,7 @@ class Copier:
                 self._target,
                 node,
                 self._work.flow.writing,
+                self._until,
                 landed=self._landed,
                 settled=self._settled,
                 lost=self._lost,
@@ -150,6 +170,7 @@ class Copier:
                 queued=self._queued,
                 lost=self._lost,
             )
+            self.budget.readers = len(self._readers)
             self._start(self._readers[node].run())
         self._readers[node].wake.set()
 
@@ -163,15 +184,18 @@ class Copier:
                 await self._resume(due)
                 continue
             pause = min((cursor.not_before for cursor in waiting), default=now + 3600) - now
+            # Not wait_for: before Python 3.12 it can swallow a cancellation.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._resume_wake.wait(), max(0.001, pause))
+                async with asyncio.timeout(max(0.001, pause)):
+                    await self._resume_wake.wait()
 
     async def _resume(self, due: list[Cursor]) -> None:
         try:
             ready = await resume(due, self._source, self._target, self._ledger, self._lost)
         except WireError as error:
             for cursor in due:
-                self._lost(cursor, f"positions cannot be found: {error}")
+                if cursor.state is State.RESUMING:
+                    self._lost(cursor, f"positions cannot be found: {error}", False)
             return
         self._changed.update(due)
         for node in {cursor.source_leader for cursor in ready}:
@@ -196,21 +220,23 @@ class Copier:
 
     async def _report(self) -> None:
         name = signals_topic(self._work.flow.source.alias)
-        told: set[Refusal] = set()
+        told: dict[MirrorPartition, Refusal | None] = {}
         while True:
             await asyncio.sleep(_REPORT_EVERY)
-            refusals = tuple(c.refusal for c in self.cursors if c.refusal is not None and c.refusal not in told)
-            if not self._changed and not refusals:
+            now = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
+            refusals = tuple(one for key, one in now.items() if one is not None and one != told.get(key))
+            changed = set(islice(self._changed, _PARTITIONS_AT_ONCE))
+            if not changed and not refusals:
                 continue
-            changed, self._changed = self._changed, set()
+            self._changed -= changed
             at = {cursor.key: progress for cursor in changed if (progress := _progress(cursor)) is not None}
-            report = Report(self._work.lease, self._records, self._size, at, refusals)
+            report = Report(self._work.lease, self._records, self._size, at, refusals[:_PARTITIONS_AT_ONCE])
             try:
                 topic = (await self._target.metadata([name])).topics[name]
                 if topic.error:
                     raise BrokerError(topic.error)
                 await write(self._target, topic, PROGRESS, [report.to_record()], int(time.time() * 1000))
-                told.update(refusals)
+                told.update({one.partition: one for one in report.refusals})
             except WireError as error:
                 self._changed |= changed
                 log.debug("progress cannot be reported: %s", error)

@@ -14,6 +14,10 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 # A fault that would look the same if it were only passing is believed after so many tries in a row.
 _PATIENCE = 5
+# Faults pass within seconds when a leader moves; what lasts longer is told.
+_TELL_AFTER = 5.0
+# A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
+_IN_FLIGHT = 5
 
 
 class State(enum.Enum):
@@ -23,15 +27,28 @@ class State(enum.Enum):
 
 
 class Budget:
-    """The bytes that a lease may hold, counted by fetched chunk: a chunk lives until its last batch is done."""
+    """The bytes that a lease may hold, counted by fetched chunk: a chunk lives until its last batch is done.
+
+    Shared out evenly, so that neither one source broker's answer nor one slow target broker's queue takes it all.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.held = 0
+        self.readers = 1
+        self.held_for: dict[int, int] = {}  # target leader -> bytes
 
     @property
-    def room(self) -> int:
-        return self.limit - self.held
+    def allowance(self) -> int:
+        """What one reader may ask for now."""
+        return min(self.limit - self.held, self.limit // self.readers)
+
+    def crowded(self, leader: int) -> bool:
+        return self.held_for.get(leader, 0) >= self.limit // max(1, len(self.held_for))
+
+    def hold(self, size: int, leader: int) -> None:
+        self.held += size
+        self.held_for[leader] = self.held_for.get(leader, 0) + size
 
 
 @dataclass(slots=True, eq=False)
@@ -40,17 +57,18 @@ class Chunk:
 
     budget: Budget
     size: int
+    leader: int
     users: int = 0
 
     def take(self) -> None:
         if self.users == 0:
-            self.budget.held += self.size
+            self.budget.hold(self.size, self.leader)
         self.users += 1
 
     def release(self) -> None:
         self.users -= 1
         if self.users == 0:
-            self.budget.held -= self.size
+            self.budget.hold(-self.size, self.leader)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,19 +93,25 @@ class Cursor:
     source_end: int = -1
     position: Position | None = None
     fetch_at: int = 0
+    epoch: int = -1  # leader epoch of the last record before fetch_at
     append_at: int = 0
     queue: deque[tuple[Batch, Chunk]] = field(default_factory=deque)
     queued_bytes: int = 0
     in_flight: deque[Sent] = field(default_factory=deque)
-    in_line: bool = False  # stands in its target leader's line of partitions with something to send
+    proven: bool = False  # the target has taken a batch since the last start, so it knows our sequence
     refusal: Refusal | None = None
+    trouble: Refusal | None = None  # what keeps it waiting, when that takes long
     faults: int = 0  # in a row, without progress
+    suspicions: int = 0  # those of them that may be more than passing
+    unwell_since: float = 0.0
     not_before: float = 0.0
 
     def start(self, position: Position) -> None:
         self.position = position
         self.fetch_at = position.source
+        self.epoch = position.epoch
         self.append_at = position.target
+        self.proven = False
         self.state = State.COPYING
 
     @property
@@ -99,6 +123,16 @@ class Cursor:
         self.queue.append((batch, chunk))
         self.queued_bytes += batch.size
         self.fetch_at = batch.next_offset
+        self.epoch = batch.leader_epoch
+
+    @property
+    def may_send(self) -> int:
+        """How many more batches may be under way.
+
+        A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
+        right behind would land in its place; so the first goes alone.
+        """
+        return (_IN_FLIGHT if self.proven else 1) - len(self.in_flight)
 
     def pop(self) -> Sent:
         """Take the next batch to send; its place in the mirror is fixed by that."""
@@ -111,25 +145,39 @@ class Cursor:
 
     def landed(self, sent: Sent) -> None:
         """The target holds this batch where it belongs."""
-        self.position = Position(sent.batch.next_offset, sent.target_offset + sent.batch.count)
-        self.faults = 0
+        self.position = Position(sent.batch.next_offset, sent.target_offset + sent.batch.count, sent.batch.leader_epoch)
+        self.proven = True
+        self.is_well()
+
+    def is_well(self) -> None:
+        """It goes forward, or has nothing to do."""
+        self.faults = self.suspicions = 0
+        self.trouble = None
 
     def settle(self, sent: Sent) -> None:
         """The answer for this batch has come, or never will."""
         self.in_flight.remove(sent)
         sent.chunk.release()
 
-    def begin_again(self, patience_counts: bool = False) -> bool:
+    def begin_again(self, why: str, suspicious: bool) -> bool:
         """Drop what was fetched and find the position anew, after a growing pause.
 
-        Answers whether that is still worth while: a fault that counts against our patience ends it some time.
+        Answers whether that is still worth while: a suspicious cause, when it keeps coming back, is believed some time.
         """
         self.drop_queue()
         self.generation += 1
         self.state = State.RESUMING
+        self.refusal = None  # it will be met again
+        now = time.monotonic()
+        if self.faults == 0:
+            self.unwell_since = now
         self.faults += 1
-        self.not_before = time.monotonic() + min(_FIRST_PAUSE * 2 ** (self.faults - 1), _LONGEST_PAUSE)
-        return not (patience_counts and self.faults >= _PATIENCE)
+        self.suspicions += suspicious
+        self.not_before = now + min(_FIRST_PAUSE * 2 ** (self.faults - 1), _LONGEST_PAUSE)
+        if now - self.unwell_since > _TELL_AFTER:
+            at = self.position or Position(-1, -1)
+            self.trouble = Refusal(self.key, "waiting", at.source, at.target, why, final=False)
+        return self.suspicions < _PATIENCE
 
     def refuse(self, reason: str, text: str, source_offset: int, target_offset: int) -> None:
         """Read no further. Batches before the refused one are still copied."""

@@ -3,6 +3,7 @@
 One partition, compacted, shared by all leases of the flow. Writing the same interval twice does no harm.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
@@ -12,6 +13,8 @@ from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import read, write
+
+_AT_ONCE = 500
 
 
 class Ledger:
@@ -26,18 +29,20 @@ class Ledger:
         self._name = intervals_topic(source_alias)
         self._intervals = dict(known or {})
         self.next_offset = next_offset
+        self._reading = asyncio.Lock()
 
     async def catch_up(self) -> None:
         """Read what has been written since, by whomever."""
-        topic = await self._topic()
-        end = await self._offset(topic, LATEST)
-        if end <= self.next_offset:
-            return
-        start = max(self.next_offset, await self._offset(topic, EARLIEST))
-        async for record in read(self._target, topic, 0, start, end):
-            if record.key is not None and record.value is not None:
-                self._note(*from_record(record.key, record.value))
-        self.next_offset = end
+        async with self._reading:
+            topic = await self._topic()
+            end = await self._offset(topic, LATEST)
+            if end <= self.next_offset:
+                return
+            start = max(self.next_offset, await self._offset(topic, EARLIEST))
+            async for record in read(self._target, topic, 0, start, end):
+                if record.key is not None and record.value is not None:
+                    self._note(*from_record(record.key, record.value))
+            self.next_offset = end
 
     async def write(self, entries: Sequence[tuple[Partition, Interval]]) -> None:
         """Returns when all in-sync replicas of the target have it."""
@@ -45,7 +50,8 @@ class Ledger:
             return
         topic = await self._topic()
         pairs = [to_record(partition, interval) for partition, interval in entries]
-        await write(self._target, topic, 0, pairs, int(time.time() * 1000))
+        for at in range(0, len(pairs), _AT_ONCE):  # a batch has a size limit (MESSAGE_TOO_LARGE)
+            await write(self._target, topic, 0, pairs[at : at + _AT_ONCE], int(time.time() * 1000))
         for partition, interval in entries:
             self._note(partition, interval)
 

@@ -46,8 +46,10 @@ def next_position(intervals: tuple[Interval, ...], facts: Facts) -> Go | NoGo:
                 "copied; use another mirror name, or delete the mirror to copy it afresh",
                 facts.source_start,
             )
-        return Go(Position(facts.source_start, 0), Interval(0, facts.source_start, facts.source_id, facts.mirror_id))
+        return _begin(facts)
     source = interval.source_of(facts.mirror_end)
+    if interval.source_id != facts.source_id and facts.mirror_end == interval.target == 0:
+        return _begin(facts)  # nothing had been copied from the earlier one
     if interval.source_id != facts.source_id:
         return NoGo(
             "recreated-topic",
@@ -69,3 +71,7 @@ def next_position(intervals: tuple[Interval, ...], facts: Facts) -> Go | NoGo:
             final=False,
         )
     return Go(Position(source, facts.mirror_end))
+
+
+def _begin(facts: Facts) -> Go:
+    return Go(Position(facts.source_start, 0), Interval(0, facts.source_start, facts.source_id, facts.mirror_id))

@@ -28,7 +28,7 @@ class Reader:
         cursors: Callable[[int], Iterable[Cursor]],
         *,
         queued: Callable[[Cursor], None],
-        lost: Callable[[Cursor, str], None],
+        lost: Callable[[Cursor, str, bool], None],
     ) -> None:
         self._source = source
         self._node = node
@@ -54,13 +54,18 @@ class Reader:
                     if not wanted:
                         await self._idle()
                         continue
-                    answers = await fetch(
-                        connection,
-                        [ask for _cursor, ask, _generation in wanted],
-                        max_bytes=min(self._reading.fetch_max_bytes, self._budget.room),
-                        min_bytes=1 if short else self._reading.fetch_min_bytes,
-                        max_wait=_SHORT_WAIT if short else self._reading.fetch_max_wait,
-                    )
+                    size = min(self._reading.fetch_max_bytes, self._budget.allowance)
+                    self._budget.held += size  # spoken for until the answer is here and counts itself
+                    try:
+                        answers = await fetch(
+                            connection,
+                            [ask for _cursor, ask, _generation in wanted],
+                            max_bytes=size,
+                            min_bytes=1 if short else self._reading.fetch_min_bytes,
+                            max_wait=_SHORT_WAIT if short else self._reading.fetch_max_wait,
+                        )
+                    finally:
+                        self._budget.held -= size
                     self._take(wanted, answers)
             except WireError as error:
                 self._lose_all(f"source broker {self._node}: {error}")
@@ -74,21 +79,20 @@ class Reader:
     def _wanted(self) -> tuple[list[tuple[Cursor, Wanted, int]], bool]:
         """The next request's partitions, and whether others would like to be in it but have no room."""
         mine = [cursor for cursor in self._cursors(self._node) if cursor.readable]
-        if self._budget.room < min(_SMALLEST_FETCH, self._budget.limit // 2):
+        if self._budget.allowance < min(_SMALLEST_FETCH, self._budget.limit // (2 * self._budget.readers)):
             return [], True
         size = self._reading.max_partition_fetch_bytes
-        ready = [cursor for cursor in mine if cursor.queued_bytes < 2 * size]
+        ready = [
+            cursor
+            for cursor in mine
+            if cursor.queued_bytes < 2 * size and not self._budget.crowded(cursor.target_leader)
+        ]
         # A broker fills its answer in the order of the request: begin with another partition each time.
         self._turn += 1
         turn = self._turn % max(1, len(ready))
-        return [
-            (
-                cursor,
-                Wanted(cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size),
-                cursor.generation,
-            )
-            for cursor in ready[turn:] + ready[:turn]
-        ], len(ready) < len(mine)
+        return [(cursor, _ask(cursor, size), cursor.generation) for cursor in ready[turn:] + ready[:turn]], len(
+            ready
+        ) < len(mine)
 
     def _take(self, wanted: list[tuple[Cursor, Wanted, int]], answers: list[Fetched]) -> None:
         asked = {(ask.topic, ask.partition): (cursor, generation) for cursor, ask, generation in wanted}
@@ -99,11 +103,22 @@ class Reader:
 
     def _take_one(self, cursor: Cursor, answer: Fetched) -> None:
         if answer.error == OFFSET_OUT_OF_RANGE:
-            # Retention has overtaken us or the source lost its end; finding the position anew tells which.
-            self._lost(cursor, f"the source has no offset {cursor.fetch_at} now")
+            # Retention has overtaken us or the source lost its end; finding the position anew, from the logs alone,
+            # tells which.
+            cursor.position = None
+            self._lost(cursor, f"the source has no offset {cursor.fetch_at} now", True)
             return
         if answer.error in TRANSIENT:
-            self._lost(cursor, f"source: {error_name(answer.error)}")
+            self._lost(cursor, f"source: {error_name(answer.error)}", False)
+            return
+        if answer.diverged is not None:
+            cursor.refuse(
+                "source-truncated",
+                f"the source was cut back to offset {answer.diverged} when its leader changed, and written anew from "
+                "there; the mirror holds records that the source has lost",
+                cursor.fetch_at,
+                cursor.append_at,
+            )
             return
         if answer.error:
             name = error_name(answer.error)
@@ -112,9 +127,11 @@ class Reader:
         cursor.source_end = answer.end
         if answer.data:
             self._queue(cursor, answer.data)
+        elif not cursor.queue and not cursor.in_flight:
+            cursor.is_well()
 
     def _queue(self, cursor: Cursor, data: bytes) -> None:
-        chunk = Chunk(self._budget, len(data))
+        chunk = Chunk(self._budget, len(data), cursor.target_leader)
         ahead = sum(batch.count for batch, _chunk in cursor.queue)
         try:
             for batch in split(data):
@@ -128,11 +145,16 @@ class Reader:
                 cursor.push(batch, chunk)
                 ahead += batch.count
         except BadBatch as error:
-            self._lost(cursor, f"damaged data from the source at offset {cursor.fetch_at}: {error}")
+            text = f"damaged data from the source: {error}"
+            cursor.refuse("damaged", text, cursor.fetch_at, cursor.append_at + ahead)
         if cursor.queue:
             self._queued(cursor)
 
     def _lose_all(self, reason: str) -> None:
         for cursor in list(self._cursors(self._node)):
             if cursor.readable:
-                self._lost(cursor, reason)
+                self._lost(cursor, reason, False)
+
+
+def _ask(cursor: Cursor, size: int) -> Wanted:
+    return Wanted(cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size, cursor.epoch)

@@ -7,6 +7,7 @@ mirrors' last batches, and writes down the interval of a mirror that begins.
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
@@ -26,10 +27,9 @@ async def resume(
     """Give each cursor its position, refuse it, or put it back with `lost`; answers with those that may copy."""
     read = [(cursor.key.topic, cursor.key.partition) for cursor in cursors]
     written = [(cursor.key.mirror, cursor.key.partition) for cursor in cursors]
-    sources, mirrors, _ = await asyncio.gather(
+    sources, mirrors = await asyncio.gather(
         source.metadata({topic for topic, _partition in read}),
         target.metadata({topic for topic, _partition in written}),
-        ledger.catch_up(),
     )
     source_starts, source_ends, mirror_starts, mirror_ends = await asyncio.gather(
         list_offsets(source, sources.topics, read, EARLIEST, True),
@@ -37,6 +37,8 @@ async def resume(
         list_offsets(target, mirrors.topics, written, EARLIEST, False),
         list_offsets(target, mirrors.topics, written, LATEST, False),
     )
+    # After the offsets: whoever began this mirror before us then read an earlier start than we did, and wrote it down.
+    await ledger.catch_up()
     found: list[Resumed] = []
     for cursor, here, there in zip(cursors, read, written, strict=True):
         first, end = source_starts[here], source_ends[here]
@@ -66,10 +68,10 @@ async def resume(
         cursor.source_end = facts.source_end
         found.append(Resumed(cursor, facts, decision.position, decision.new))
     passed = await verified(found, source, sources, target, mirrors, lost)
-    await ledger.write([((one.cursor.key.topic, one.cursor.key.partition), one.new) for one in passed if one.new])
-    for one in passed:
-        one.cursor.start(one.position)
-    return [one.cursor for one in passed]
+    await ledger.write([((one.cursor.key.topic, one.cursor.key.partition), one.new) for one, _ in passed if one.new])
+    for one, epoch in passed:
+        one.cursor.start(replace(one.position, epoch=epoch))
+    return [one.cursor for one, _epoch in passed]
 
 
 def _id(metadata: Metadata, topic: str) -> str:

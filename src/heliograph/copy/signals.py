@@ -35,11 +35,11 @@ class Report:
             "records": self.records,
             "bytes": self.size,
             "changed": [
-                [one.topic, one.mirror, one.partition, at.position.source, at.position.target, at.source_end]
+                [*_fields(one), at.position.source, at.position.target, at.position.epoch, at.source_end]
                 for one, at in self.changed.items()
             ],
             "refusals": [
-                [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text]
+                [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text, one.final]
                 for one in self.refusals
             ],
         }
@@ -53,12 +53,12 @@ class Report:
             fields["records"],
             fields["bytes"],
             {
-                MirrorPartition(topic, mirror, partition): Progress(Position(source, target), end)
-                for topic, mirror, partition, source, target, end in fields["changed"]
+                MirrorPartition(topic, mirror, partition): Progress(Position(source, target, epoch), end)
+                for topic, mirror, partition, source, target, epoch, end in fields["changed"]
             },
             tuple(
-                Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text)
-                for topic, mirror, partition, reason, source, target, text in fields["refusals"]
+                Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text, final)
+                for topic, mirror, partition, reason, source, target, text, final in fields["refusals"]
             ),
         )
 

@@ -6,7 +6,7 @@ under way. An error in the books (a wrong interval, two first starts at once) sh
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.position import Facts
@@ -48,8 +48,9 @@ async def verified(
     target: ClusterClient,
     mirrors: Metadata,
     lost: Lost,
-) -> list[Resumed]:
-    """Those that may go on; the others are refused, or put back with `lost`."""
+) -> list[tuple[Resumed, int]]:
+    """Those that may go on, with the leader epoch of the source's last copied record; the others are refused, or put
+    back with `lost`."""
     doubtful = [
         one for one in found if one.position != one.cursor.position and one.facts.mirror_end > one.facts.mirror_start
     ]
@@ -70,7 +71,13 @@ async def verified(
         if objection is not None:
             one.cursor.give_up(*objection, one.position.source, one.facts.mirror_end)
             stopped.add(one)
-    return [one for one in found if one not in stopped]
+    return [(one, _epoch(one, originals.get(one.read))) for one in found if one not in stopped]
+
+
+def _epoch(one: Resumed, original: Batch | WireError | None) -> int:
+    if isinstance(original, Batch) and original.base_offset < one.position.source:
+        return original.leader_epoch
+    return one.cursor.position.epoch if one.position == one.cursor.position else -1
 
 
 def _still_there(one: Resumed) -> bool:
@@ -86,11 +93,18 @@ def _objection(one: Resumed, copied: Batch, original: Batch | None) -> tuple[str
             "foreign-writer",
             f"{where} is not where this flow would have put it: somebody else writes to this mirror",
         )
-    # A batch that compaction has thinned out on either side since is no evidence against the other.
-    if original is not None and original.magic == 2 and original.dense and copied.dense:
-        same = original.next_offset == one.position.source and original.records == copied.records
-        if not same:
-            return "not-a-copy", f"{where} is not what the source holds before offset {one.position.source}"
+    # A batch that compaction has thinned out or taken away since, on either side, is no evidence against the other;
+    # nor is one that the target has compressed in its own way.
+    if (
+        original is not None
+        and original.magic == 2
+        and original.base_offset < one.position.source
+        and original.dense
+        and copied.dense
+        and original.codec == copied.codec
+        and (original.next_offset != one.position.source or not copied.same_records(original))
+    ):
+        return "not-a-copy", f"{where} is not what the source holds before offset {one.position.source}"
     return None
 
 
@@ -111,7 +125,7 @@ async def _batches(
             connection = await client.to(leader)
             while asks:
                 answers = await fetch(connection, asks, max_bytes=_AT_ONCE, min_bytes=1, max_wait=0.5)
-                got = {(one.topic, one.partition): next(split(one.data), None) for one in answers if one.data}
+                got = {(one.topic, one.partition): _first_alone(one.data) for one in answers if one.data}
                 # A broker gives a batch beyond the size limits only to the first partition of a request, so ask
                 # again with another one in front; when none came at all, none will.
                 if not any(got.values()):
@@ -123,3 +137,9 @@ async def _batches(
 
     await asyncio.gather(*(ask(leader, asks) for leader, asks in by_leader.items()))
     return found
+
+
+def _first_alone(data: bytes) -> Batch | None:
+    """The first batch, without the rest of the chunk in memory behind it."""
+    first = next(split(data), None)
+    return None if first is None else replace(first, data=memoryview(bytes(first.data)))

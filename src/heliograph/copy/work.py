@@ -21,10 +21,15 @@ class MirrorPartition:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Everything before source offset `source` has been copied; the mirror ends at `target`."""
+    """Everything before source offset `source` has been copied; the mirror ends at `target`.
+
+    `epoch` is the leader epoch of the source's last record before it (-1: unknown), by which a source that was cut back
+    and written anew gives itself away. It says nothing about the place.
+    """
 
     source: int
     target: int
+    epoch: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,12 @@ class Refusal:
     source_offset: int
     target_offset: int
     text: str
+    final: bool = True  # False: it is being tried again all the time, and may well go on by itself
 
     def __str__(self) -> str:
+        verb = "stopped" if self.final else "is waiting"
         return (
-            f"{self.partition} (mirror {self.partition.mirror}-{self.partition.partition}) stopped at source offset "
+            f"{self.partition} (mirror {self.partition.mirror}-{self.partition.partition}) {verb} at source offset "
             f"{self.source_offset}, mirror offset {self.target_offset}: {self.text}"
         )
 

@@ -1,12 +1,12 @@
 """Appending: one outbox per target leader that sends queued batches, several requests in flight.
 
 A Produce request may carry one batch per partition (INVALID_RECORD otherwise), so requests are filled across
-partitions. A broker remembers the last five batches of a producer: with at most five under way per partition any of
-them can be sent again without being added twice.
+partitions. Nothing is sent after the lease's deadline: a copier that was frozen meanwhile and wakes up must not send
+what another has copied since.
 """
 
 import asyncio
-import logging
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -18,9 +18,7 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSIENT, WireError, error_name
 
-log = logging.getLogger(__name__)
-
-_IN_FLIGHT = 5
+_REQUESTS = 5
 _DUPLICATE_SEQUENCE_NUMBER = 46
 _UNKNOWN_PRODUCER_ID = 59
 # Somebody else, most likely an earlier lease of ours, got there first: look at the log's end and go on from it.
@@ -35,6 +33,7 @@ class Writer:
         target: ClusterClient,
         node: int,
         writing: Writing,
+        until: float,
         *,
         landed: Callable[[Cursor, Sent], None],
         settled: Callable[[Cursor], None],
@@ -43,18 +42,20 @@ class Writer:
         self._target = target
         self._node = node
         self._writing = writing
+        self._until = until
         self._landed = landed
         self._settled = settled
         self._lost = lost
         self._line: deque[Cursor] = deque()  # partitions with something to send, in turn
+        self._in_line: set[Cursor] = set()
         self._under_way = 0
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has something to send."""
-        if not cursor.in_line:
-            cursor.in_line = True
+        if cursor not in self._in_line:
+            self._in_line.add(cursor)
             self._line.append(cursor)
         self.pump()
 
@@ -64,7 +65,7 @@ class Writer:
             if self._line and (self._opening is None or self._opening.done()):
                 self._opening = asyncio.get_running_loop().create_task(self._open())
             return
-        while self._line and self._under_way < _IN_FLIGHT:
+        while self._line and self._under_way < _REQUESTS and time.monotonic() < self._until:
             if not self._send(self._connection):
                 return
 
@@ -78,9 +79,9 @@ class Writer:
             self._connection = await self._target.to(self._node)
         except WireError as error:
             line, self._line = self._line, deque()
+            self._in_line.clear()
             for cursor in line:
-                cursor.in_line = False
-                if cursor.state is State.COPYING:
+                if self._mine(cursor):
                     self._lost(cursor, f"target broker {self._node}: {error}", False)
             return
         self.pump()
@@ -89,27 +90,19 @@ class Writer:
         """One request, with one batch of each partition whose turn it is; whether there was anything to send."""
         request: list[tuple[Cursor, Sent]] = []
         size = 0
-        waiting = []
         for _ in range(len(self._line)):
             cursor = self._line.popleft()
-            if cursor.target_leader != self._node or cursor.state is not State.COPYING or not cursor.queue:
-                cursor.in_line = False
+            if not self._mine(cursor) or not cursor.queue:
+                self._in_line.remove(cursor)
                 continue
-            if len(cursor.in_flight) >= _IN_FLIGHT:
-                waiting.append(cursor)
-                continue
-            if request and size + cursor.queue[0][0].size > self._writing.max_request_size:
-                self._line.appendleft(cursor)
-                break
-            sent = cursor.pop()
-            size += sent.batch.size
-            request.append((cursor, sent))
-        for cursor, _sent in request:
-            if cursor.queue:
-                self._line.append(cursor)
-            else:
-                cursor.in_line = False
-        self._line.extend(waiting)
+            if cursor.may_send > 0:
+                if request and size + cursor.queue[0][0].size > self._writing.max_request_size:
+                    self._line.appendleft(cursor)
+                    break
+                sent = cursor.pop()
+                size += sent.batch.size
+                request.append((cursor, sent))
+            self._line.append(cursor)  # for its next turn; the empty ones leave the line then
         if not request:
             return False
         batches = [
@@ -132,13 +125,32 @@ class Writer:
         for cursor, sent in request:
             cursor.settle(sent)
             answer = answers.get((cursor.key.mirror, cursor.key.partition))
-            if cursor.generation == sent.generation:
-                if answer is None:
-                    self._lost(cursor, f"target broker {self._node}: {failure}", False)
-                else:
-                    self._judge(cursor, sent, answer)
+            if cursor.generation != sent.generation:
+                self._judge_late(cursor, sent, answer)
+            elif answer is None:
+                self._lost(cursor, f"target broker {self._node}: {failure}", False)
+            else:
+                self._judge(cursor, sent, answer)
             self._settled(cursor)
         self.pump()
+
+    def _mine(self, cursor: Cursor) -> bool:
+        return cursor.target_leader == self._node and cursor.state is State.COPYING
+
+    def _judge_late(self, cursor: Cursor, sent: Sent, answer: Appended | None) -> None:
+        """An answer for a batch from before the last fault: good or bad it changes nothing, unless it went astray."""
+        if answer is not None and answer.error == 0 and answer.base_offset != sent.target_offset:
+            cursor.refusal = None  # this is worse
+            self._astray(cursor, sent, answer)
+
+    def _astray(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
+        cursor.give_up(
+            "foreign-writer",
+            f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}: "
+            "somebody else writes to this mirror, or it has lost records",
+            sent.batch.base_offset,
+            sent.target_offset,
+        )
 
     def _judge(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
         source = sent.batch.base_offset
@@ -146,13 +158,7 @@ class Writer:
             cursor.landed(sent)
             self._landed(cursor, sent)
         elif answer.error == 0:
-            cursor.give_up(
-                "foreign-writer",
-                f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}: "
-                "somebody else writes to this mirror",
-                source,
-                sent.target_offset,
-            )
+            self._astray(cursor, sent, answer)
         elif answer.error in _SEQUENCE_ERRORS:
             self._lost(cursor, f"target: {error_name(answer.error)} at mirror offset {sent.target_offset}", True)
         elif answer.error in TRANSIENT:

@@ -96,6 +96,11 @@ class Engine:
         assert isinstance(outcome, Outcome)
         return outcome
 
+    def cancel(self, lease: str) -> None:
+        """Have Spark kill a lease that does not end by itself; takes seconds to reach the worker."""
+        if self._context is not None:
+            self._context.cancelJobGroup(lease)
+
     @property
     def alive(self) -> bool:
         """Whether the JVM is there: nothing else would tell us that it was killed."""

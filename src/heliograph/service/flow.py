@@ -1,6 +1,7 @@
 """One flow of a running deployment: prepares the target, hands out leases, follows what they report."""
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -98,29 +99,34 @@ class FlowRunner:
         self._target.close()
 
     async def _lease_loop(self, number: int) -> None:
-        count = 0
-        while not self._stopping:
-            partitions = self._assignment[number] if number < len(self._assignment) else ()
-            if not partitions:
+        for count in itertools.count(1):
+            while not self._stopping and number >= len(self._assignment):
                 self._assigned.clear()
                 await self._assigned.wait()
-                continue
-            count += 1
-            lease = f"{self._run_id}-{self.flow.name}-{number}-{count}"
-            self._running[number] = lease
-            self._under_way[lease] = (0, 0)
             try:
-                await self._ledger.catch_up()
-                self._account(await self._run_lease(self._work(lease, partitions)))
-            except Exception as error:
                 if not self._stopping:
-                    log.error(
-                        "%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error)
-                    )
-                    await asyncio.sleep(_PAUSE_AFTER_FAILURE)
-            finally:
-                del self._running[number]
-                self._under_way.pop(lease, None)
+                    await self._ledger.catch_up()
+                if self._stopping:
+                    return
+                await self._one_lease(number, f"{self._run_id}-{self.flow.name}-{number}-{count}")
+            except Exception as error:
+                if self._stopping:
+                    return
+                log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error))
+                await asyncio.sleep(_PAUSE_AFTER_FAILURE)
+
+    async def _one_lease(self, number: int, lease: str) -> None:
+        # What it is told and that it runs are noted in one step, so that a command to end it cannot fall in between.
+        if number >= len(self._assignment):
+            return
+        work = self._work(lease, self._assignment[number])
+        self._running[number] = lease
+        self._under_way[lease] = (0, 0)
+        try:
+            self._account(await self._run_lease(work))
+        finally:
+            del self._running[number]
+            self._under_way.pop(lease, None)
 
     def _work(self, lease: str, partitions: tuple[MirrorPartition, ...]) -> Work:
         return Work(
@@ -139,15 +145,15 @@ class FlowRunner:
         self._size += outcome.size
         self._progress.update(outcome.progress)
         refused = {one.partition: one for one in outcome.refusals}
-        for partition in outcome.progress.keys() - refused.keys():
-            if self._refusals.pop(partition, None) is not None:
-                log.info("%s: %s is being copied again", self.flow.name, partition)
+        for partition in self._refusals.keys() & outcome.progress.keys() - refused.keys():
+            del self._refusals[partition]
+            log.info("%s: %s is being copied again", self.flow.name, partition)
         self._note_refusals(outcome.refusals)
 
     def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
         for one in refusals:
             if self._refusals.get(one.partition) != one:
-                log.error("%s: %s", self.flow.name, one)
+                log.log(logging.ERROR if one.final else logging.WARNING, "%s: %s", self.flow.name, one)
             self._refusals[one.partition] = one
 
     async def _follow_progress(self) -> None:
@@ -161,6 +167,8 @@ class FlowRunner:
                             self._hear(Report.from_record(record.key, record.value))
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
+            except Exception:
+                log.exception("%s: progress cannot be understood", self.flow.name)
             await asyncio.sleep(1.0)
 
     def _hear(self, report: Report) -> None:
@@ -178,10 +186,15 @@ class FlowRunner:
                 await self._refresh()
             except WireError as error:
                 log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
+            except Exception:
+                log.exception("%s: topics could not be refreshed", self.flow.name)
 
     async def _refresh(self) -> None:
         before = self._assignment
         names = (await self._source.metadata(None)).topics
+        if not names and self._partitions:
+            log.warning("%s: the source lists no topic at all; not believed until it is asked again", self.flow.name)
+            return
         circles = {name: path for name in names if (path := comes_home(name, self.flow, self._others))}
         for name in circles.keys() - self._told_cycles:
             log.error(
@@ -196,6 +209,8 @@ class FlowRunner:
         for name, why in synced.failed.items():
             if self._synced.failed.get(name) != why:
                 log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why)
+        for name in self._synced.partitions.keys() - synced.partitions.keys() - synced.failed.keys():
+            log.warning("%s: topic %s is gone from the source; its mirror stays as it is", self.flow.name, name)
         self._synced = synced
         self._partitions = tuple(
             MirrorPartition(name, self.flow.mirror_name(name), partition)
@@ -236,7 +251,8 @@ class FlowRunner:
     def caught_up(self) -> bool:
         """Whether every partition has reached its goal or can not."""
         return self._goals is not None and all(
-            one in self._refusals or ((at := self._progress.get(one)) is not None and at.position.source >= goal)
+            ((at := self._progress.get(one)) is not None and at.position.source >= goal)
+            or ((refusal := self._refusals.get(one)) is not None and refusal.final)
             for one, goal in self._goals.items()
         )
 

@@ -2,25 +2,26 @@
 
 import asyncio
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from heliograph.copy.work import MirrorPartition, Outcome, Work
 from heliograph.engine.spark import Engine
 from heliograph.model.flow import Cluster, Flow
 from heliograph.service.flow import FlowRunner
 from heliograph.service.status import FlowStatus
+from heliograph.wire.background import in_thread
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 _SAMPLE_EVERY = 0.25
+# A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
+_OVERDUE = 60.0
 # SIGTERM to exit takes two seconds at most: this much for leases to end, this much for Spark.
 _LEASES_END = 0.9
 _SPARK_ENDS = 0.8
@@ -36,6 +37,10 @@ class UnreachableCluster(Exception):
 
 class SparkDied(Exception):
     """The JVM is gone."""
+
+
+class _Stopped(Exception):
+    """Stop was asked for before the flows ran."""
 
 
 class Running:
@@ -72,15 +77,15 @@ class Running:
         """Until stopped, or caught up if that was asked for."""
         flows: list[asyncio.Task[None]] = []
         try:
-            await self._reach_clusters()
+            await self._unless_stopped(self._reach_clusters())
             spark = in_thread(self._engine.start)
-            await asyncio.gather(*(self._prepare(runner) for runner in self._runners))
-            await self._first(spark)
-            if self._stop.is_set():
-                return
+            await self._unless_stopped(self._prepare())
+            await self._unless_stopped(spark)
             flows = [asyncio.create_task(runner.run()) for runner in self._runners]
             self.ready.set()
             await self._watch(flows)
+        except _Stopped:
+            pass
         finally:
             await self._end(flows)
 
@@ -96,24 +101,36 @@ class Running:
             finally:
                 client.close()
 
-        await self._first(asyncio.gather(*(reach(cluster) for cluster in clusters.values())))
+        await asyncio.gather(*(reach(cluster) for cluster in clusters.values()))
 
-    async def _prepare(self, runner: FlowRunner) -> None:
-        await runner.connect()
-        await runner.prepare()
-        if self._until_caught_up:
-            await runner.set_goals()
+    async def _prepare(self) -> None:
+        async def prepare(runner: FlowRunner) -> None:
+            await runner.connect()
+            await runner.prepare()
+            if self._until_caught_up:
+                await runner.set_goals()
 
-    async def _first(self, work: "asyncio.Future[Any]") -> None:
-        """Wait for this, or for somebody to say stop."""
+        await asyncio.gather(*(prepare(runner) for runner in self._runners))
+
+    async def _unless_stopped(self, work: Awaitable[Any]) -> None:
+        """Wait for this, or give it up as soon as somebody says stop."""
+        wanted = asyncio.ensure_future(work)
         stop: asyncio.Future[Any] = asyncio.ensure_future(self._stop.wait())
-        done, _ = await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({wanted, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
-        if work in done:
-            work.result()
+        if self._stop.is_set():
+            wanted.cancel()
+            await asyncio.gather(wanted, return_exceptions=True)
+            raise _Stopped
+        await wanted
 
     async def _lease(self, work: Work) -> Outcome:
-        return await in_thread(lambda: self._engine.run(work))
+        lease = in_thread(lambda: self._engine.run(work))
+        done, _ = await asyncio.wait([lease], timeout=work.seconds + _OVERDUE)
+        if not done:
+            log.warning("%s: lease %s is overdue and is cancelled", work.flow.name, work.lease)
+            await in_thread(lambda: self._engine.cancel(work.lease))
+        return await lease
 
     async def _watch(self, flows: list[asyncio.Task[None]]) -> None:
         while not self._stop.is_set():
@@ -127,7 +144,8 @@ class Running:
                 if flow.done():
                     flow.result()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), _SAMPLE_EVERY)
+                async with asyncio.timeout(_SAMPLE_EVERY):
+                    await self._stop.wait()
 
     async def _end(self, flows: list[asyncio.Task[None]]) -> None:
         began = time.monotonic()
@@ -145,29 +163,3 @@ class Running:
         except TimeoutError:
             self._engine.kill()
         log.debug("ended in %.2f s", time.monotonic() - began)
-
-
-def in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
-    """Run something that blocks in a daemon thread: one that never returns must not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        result, error = None, None
-        try:
-            result = function()
-        except BaseException as caught:
-            error = caught
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future

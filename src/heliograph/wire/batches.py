@@ -21,6 +21,7 @@ _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 _SEQUENCES = 1 << 31
 
+_CODEC_AND_TIME = 0x0F
 _TIMESTAMP_TYPE = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
@@ -48,6 +49,7 @@ class Batch:
     producer_epoch: int
     base_sequence: int
     count: int
+    leader_epoch: int
     data: memoryview
 
     @property
@@ -82,6 +84,12 @@ class Batch:
     def intact(self) -> bool:
         return crc32c(self.data[_CRC_FROM:]) == self.crc
 
+    def same_records(self, other: "Batch") -> bool:
+        """Whether both hold the same records, bytes and times, compressed in the same way."""
+        mine = (self.count, self.base_timestamp, self.max_timestamp, self.attributes & _CODEC_AND_TIME)
+        its = (other.count, other.base_timestamp, other.max_timestamp, other.attributes & _CODEC_AND_TIME)
+        return mine == its and self.records == other.records
+
     @property
     def records(self) -> memoryview:
         """The records section, which a copied batch keeps byte for byte."""
@@ -101,7 +109,7 @@ def split(data: bytes | memoryview) -> Iterator[Batch]:
         magic = view[at + 16]
         if magic != 2:
             offset = int.from_bytes(view[at : at + 8], "big", signed=True)
-            yield Batch(offset, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0, view[at:])
+            yield Batch(offset, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0, -1, view[at:])
             return
         size = _LOG_OVERHEAD + length
         if size < HEADER:
@@ -141,7 +149,7 @@ def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:
 
 
 def _parsed(data: memoryview) -> Batch:
-    base, _length, _epoch, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count = (
+    base, _length, leader, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count = (
         _LAYOUT.unpack_from(data)
     )
-    return Batch(base, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count, data)
+    return Batch(base, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count, leader, data)

@@ -5,6 +5,7 @@ own recovery path, and a command on a terminal should rather fail than wait.
 """
 
 import asyncio
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,9 +15,11 @@ from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Connection
-from heliograph.wire.errors import BrokerError, Unreachable
+from heliograph.wire.errors import Unreachable, WireError
 
 NO_ID = uuid.UUID(int=0)
+_HEAD_START = 0.5
+_SHUN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class ClusterClient:
         self._connections: dict[int, Connection] = {}
         self._opening: dict[int, asyncio.Lock] = {}
         self._seed: Connection | None = None
+        self._finding = asyncio.Lock()
+        self._shunned: dict[int, float] = {}  # broker -> when it may be tried again
 
     async def connect(self) -> None:
         """Reach any broker of the cluster, or raise Unreachable with what each address said."""
@@ -71,9 +76,7 @@ class ClusterClient:
         async with self._opening.setdefault(node, asyncio.Lock()):
             connection = self._connections.get(node)
             if connection is None or connection.closed:
-                if node not in self.brokers:
-                    raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")
-                connection = await self._open(*self.brokers[node])
+                connection = await self.extra(node)
                 self._connections[node] = connection
         return connection
 
@@ -86,7 +89,14 @@ class ClusterClient:
         """A further connection to a broker, for requests that hold up others (long polls). The caller closes it."""
         if node not in self.brokers:
             raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")
-        return await self._open(*self.brokers[node])
+        if time.monotonic() < self._shunned.get(node, 0.0):
+            raise Unreachable(f"broker {node} of cluster {self.cluster.alias} could not be reached a moment ago")
+        try:
+            return await self._open(*self.brokers[node])
+        except Unreachable:
+            # Many may be waiting for this broker; let them not wait for the same disappointment one by one.
+            self._shunned[node] = time.monotonic() + _SHUN
+            raise
 
     def close(self) -> None:
         for connection in (*self._connections.values(), self._seed):
@@ -97,14 +107,31 @@ class ClusterClient:
         for connection in (*self._connections.values(), self._seed):
             if connection is not None and not connection.closed:
                 return connection
-        said = []
+        async with self._finding:
+            if self._seed is None or self._seed.closed:
+                self._seed = await self._find()
+        return self._seed
+
+    async def _find(self) -> Connection:
+        """The first address that answers, each tried a moment after the one before: a dead one costs little."""
         # The bootstrap addresses first: they are what the operator can see and change.
-        for host, port in dict.fromkeys((*self.cluster.bootstrap_servers, *self.brokers.values())):
-            try:
-                self._seed = await self._open(host, port)
-                return self._seed
-            except (Unreachable, BrokerError) as error:
-                said.append(str(error))
+        addresses = list(dict.fromkeys((*self.cluster.bootstrap_servers, *self.brokers.values())))
+
+        async def later(turn: int, host: str, port: int) -> Connection:
+            await asyncio.sleep(turn * _HEAD_START)
+            return await self._open(host, port)
+
+        tries = [asyncio.create_task(later(turn, *address)) for turn, address in enumerate(addresses)]
+        said = []
+        try:
+            for one in asyncio.as_completed(tries):
+                try:
+                    return await one
+                except WireError as error:
+                    said.append(str(error))
+        finally:
+            for task in tries:
+                task.cancel()
         raise Unreachable("; ".join(said))
 
     async def _open(self, host: str, port: int) -> Connection:

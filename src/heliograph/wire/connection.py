@@ -17,9 +17,12 @@ from typing import Any
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph import __version__
+from heliograph.wire.background import in_thread
 from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Unreachable, WireError
 
 _SMALL = 64 * 1024
+# A broker that is there answers at once; a dead address must not hold up the others for a whole request timeout.
+_CONNECT_WITHIN = 5.0
 # A length field beyond this is not a Kafka frame: an HTTP or TLS port answers with bytes that read as gigabytes.
 _LARGEST_FRAME = 1 << 30
 _LENGTH = struct.Struct(">i")
@@ -57,26 +60,37 @@ class Connection(asyncio.BufferedProtocol):
     @classmethod
     async def open(cls, host: str, port: int, client_id: str, timeout: float) -> "Connection":
         address = f"{host}:{port}"
-        loop = asyncio.get_running_loop()
+        patience = min(timeout, _CONNECT_WITHIN)
         try:
-            async with asyncio.timeout(timeout):
-                transport, connection = await loop.create_connection(
-                    lambda: cls(address, client_id, timeout), host, port
-                )
-                sock = transport.get_extra_info("socket")
-                if sock is not None:
-                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            async with asyncio.timeout(patience):
+                connection = await cls._connect(host, port, lambda: cls(address, client_id, timeout))
                 try:
                     await connection._negotiate()
                 except BaseException:
                     connection.close()
                     raise
         except TimeoutError as error:
-            raise Unreachable(f"{address} did not answer within {timeout:g} s") from error
-        except OSError as error:
-            raise Unreachable(f"{address}: {error.strerror or error}") from error
+            raise Unreachable(f"{address} did not answer within {patience:g} s") from error
+        except (OSError, UnicodeError) as error:
+            raise Unreachable(f"{address}: {getattr(error, 'strerror', None) or error}") from error
         return connection
+
+    @staticmethod
+    async def _connect(host: str, port: int, factory: Callable[[], "Connection"]) -> "Connection":
+        # Not by asyncio's own resolver: its threads are joined when a loop ends, and a name server may take minutes.
+        found = await in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        problem: OSError = OSError("no address")
+        for *_kind, (ip, *_rest) in found:
+            try:
+                transport, connection = await asyncio.get_running_loop().create_connection(factory, str(ip), port)
+            except OSError as error:
+                problem = error
+                continue
+            sock = transport.get_extra_info("socket")
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return connection
+        raise problem
 
     async def _negotiate(self) -> None:
         # A broker that does not know our ApiVersions version answers in version 0, with UNSUPPORTED_VERSION.

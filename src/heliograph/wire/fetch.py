@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kafka.protocol.consumer import FetchRequest
 
@@ -19,11 +20,15 @@ class Wanted:
     partition: int
     offset: int
     max_bytes: int
+    epoch: int = -1  # leader epoch of the record before `offset`, if known
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A broker's answer for one partition. `end` is where a read-committed reader ends now, -1 if it did not say."""
+    """A broker's answer for one partition. `end` is where a read-committed reader ends now, -1 if it did not say.
+
+    `diverged` is the offset up to which the log is still the one that we read from; None as long as it is.
+    """
 
     topic: str
     partition: int
@@ -31,6 +36,7 @@ class Fetched:
     end: int
     log_start: int
     data: bytes
+    diverged: int | None = None
 
 
 async def fetch(
@@ -51,7 +57,7 @@ async def fetch(
                 partition=one.partition,
                 current_leader_epoch=-1,
                 fetch_offset=one.offset,
-                last_fetched_epoch=-1,
+                last_fetched_epoch=one.epoch,
                 log_start_offset=-1,
                 partition_max_bytes=one.max_bytes,
             )
@@ -83,7 +89,14 @@ async def fetch(
             end=part.last_stable_offset if part.last_stable_offset >= 0 else part.high_watermark,
             log_start=part.log_start_offset,
             data=part.records or b"",
+            diverged=_diverged(part),
         )
         for topic in answer.responses
         for part in topic.partitions
     ]
+
+
+def _diverged(part: Any) -> int | None:
+    # Since version 12: a broker compares the epoch that we name with its own history of leaders.
+    found = part.diverging_epoch
+    return None if found is None or found.end_offset < 0 else int(found.end_offset)

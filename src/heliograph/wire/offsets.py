@@ -11,6 +11,8 @@ from heliograph.wire.errors import BrokerError, WireError
 
 EARLIEST = -2
 LATEST = -1
+# One broker that hangs must not hold up the partitions of the others for a whole request timeout.
+_ANSWER_WITHIN = 5.0
 Partition = tuple[str, int]
 
 
@@ -33,10 +35,12 @@ async def list_offsets(
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
         try:
-            connection = await client.to(leader)
-            answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
-        except WireError as error:
-            found.update({(topic, partition): error for topic, parts in wanted.items() for partition in parts})
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                connection = await client.to(leader)
+                answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
+        except (TimeoutError, WireError) as error:
+            said = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
+            found.update({(topic, partition): said for topic, parts in wanted.items() for partition in parts})
             return
         for topic in answer.topics:
             for part in topic.partitions:

@@ -9,7 +9,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from heliograph.wire.append import append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, Unreachable
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
 from heliograph.wire.fetch import Wanted, fetch
 
 _CHUNK = 1 << 20
@@ -105,6 +105,9 @@ async def tail(client: ClusterClient, topic: Topic, partition: int, start: int) 
         while True:
             wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
             (got,) = await fetch(connection, [wanted], max_bytes=_CHUNK, min_bytes=1, max_wait=5.0)
+            if got.error == OFFSET_OUT_OF_RANGE and got.log_start > position:
+                position = got.log_start  # retention went by while nothing was said
+                continue
             if got.error:
                 raise BrokerError(got.error)
             records = list(decode(got.data, position))

@@ -1,0 +1,134 @@
+"""Schedules that once went wrong, or could: each found by attacking the copier."""
+
+import asyncio
+import dataclasses
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from copying.lease import copy, only, prepare
+from heliograph.copy import reader
+from heliograph.copy.copier import Copier
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.work import Work
+from heliograph.model.flow import Cluster
+from heliograph.model.intervals import Interval
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.fetch import Fetched, fetch
+from logs import Pair, Record, some_records
+
+
+def test_when_the_very_first_batch_is_refused_none_slips_into_its_place(pair: Pair, topic: str) -> None:
+    """A broker that does not know a producer takes any sequence as its first."""
+    pair.a.create(topic)
+    pair.b.create(f"A.{topic}", max_message_bytes="50000")
+    pair.a.write(topic, [Record(0, 1, b"big", b"x" * 100_000)])
+    pair.a.write(topic, some_records(60), per_batch=10)
+    (refusal,) = copy(only(pair.flow(), topic)).refusals
+    assert (refusal.reason, refusal.source_offset) == ("refused-by-target", 0)
+    assert pair.b.bounds(f"A.{topic}") == (0, 0)
+
+
+def test_damaged_data_stops_the_partition_after_the_good_batches_before_it(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(100), per_batch=10)
+
+    async def damaging(*arguments: Any, **options: Any) -> list[Fetched]:
+        answers = await fetch(*arguments, **options)
+        return [dataclasses.replace(one, data=_flip(one.data, 0.55)) if one.data else one for one in answers]
+
+    monkeypatch.setattr(reader, "fetch", damaging)
+    (refusal,) = copy(only(pair.flow(), topic)).refusals
+    assert (refusal.reason, refusal.source_offset, refusal.target_offset) == ("damaged", 50, 50)
+    assert pair.b.bounds(f"A.{topic}") == (0, 50)
+    monkeypatch.undo()
+    assert copy(only(pair.flow(), topic)).refusals == ()
+    assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
+
+
+def _flip(data: bytes, where: float) -> bytes:
+    damaged = bytearray(data)
+    damaged[int(len(data) * where)] ^= 0x01
+    return bytes(damaged)
+
+
+def test_a_copier_that_wakes_up_after_its_deadline_sends_nothing(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(50))
+    flow = only(pair.flow(), topic)
+
+    async def main() -> None:
+        copier = Copier(Work(flow, "late", 0.3, await prepare(flow)))
+        lease = asyncio.create_task(copier.run())
+        await asyncio.sleep(0)
+        time.sleep(0.5)  # as if the process had been stopped meanwhile
+        assert (await lease).records == 0
+
+    asyncio.run(main())
+    assert pair.b.bounds(f"A.{topic}") == (0, 0)
+
+
+def test_a_dead_bootstrap_address_does_not_keep_the_others_from_being_used(pair: Pair) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()  # takes connections and never says a word
+        addresses = (("127.0.0.1", int(silent.getsockname()[1])), *pair.a.cluster.bootstrap_servers)
+
+        async def main() -> None:
+            client = ClusterClient(Cluster("A", addresses))
+            async with asyncio.timeout(3.0):
+                await client.connect()
+            client.close()
+
+        asyncio.run(main())
+
+
+def test_thousands_of_new_mirrors_are_written_down_at_once(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    asyncio.run(prepare(only(pair.flow(), topic)))  # makes the internal topics
+    entries = [((f"{topic}-{number % 20}", number), Interval(0, number, "s" * 32, "m" * 32)) for number in range(9000)]
+
+    async def main() -> None:
+        client = ClusterClient(pair.b.cluster)
+        await Ledger(client, "A").write(entries)
+        again = Ledger(client, "A")
+        await again.catch_up()
+        assert all(again.of(place) == (interval,) for place, interval in entries)
+        client.close()
+
+    asyncio.run(main())
+
+
+def test_a_lease_whose_part_fails_ends_with_that_error(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.a.create(topic)
+
+    async def broken(*_arguments: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Ledger, "catch_up", broken)
+    with pytest.raises(ZeroDivisionError):
+        copy(only(pair.flow(), topic))
+
+
+def test_a_partition_without_a_leader_says_that_it_is_waiting(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    flow = only(pair.flow(), topic)
+    copy(flow)
+    pair.b.delete(f"A.{topic}")
+    pair.a.write(topic, some_records(10))
+
+    async def main() -> None:
+        partitions = await prepare(flow)
+        pair_gone = tuple(dataclasses.replace(one, mirror=f"{one.mirror}-gone") for one in partitions)
+        copier = Copier(Work(flow, "waiting", 12.0, pair_gone))
+        outcome = await copier.run(signals=False)
+        (told,) = outcome.refusals
+        assert (told.reason, told.final) == ("waiting", False)
+        assert "is waiting" in str(told)
+
+    asyncio.run(main())
