@@ -2,6 +2,7 @@
 #
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
 #   make test      linters, types, layers and the whole test suite
+#   make measure   Heliograph and MirrorMaker 2 on the same topic, one after the other
 #   make install   leaves the command at .venv/bin/heliograph
 
 PYTHON ?= python3
@@ -47,8 +48,8 @@ demo: $(STAMP) check-java
 test: lint unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -61,6 +62,9 @@ docs: $(STAMP)
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 pyproject.toml -o requirements.lock
+
+measure: $(STAMP) check-java
+	@$(BIN)/python bench/measure.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -109,6 +109,7 @@ class Log:
         found: list[int] = []
 
         async def do(client: ClusterClient) -> None:
+            await _until_led(client, topic, partition + 1)
             topics = (await client.metadata([topic])).topics
             for which in (EARLIEST, LATEST):
                 offset = (await list_offsets(client, topics, [(topic, partition)], which, False))[topic, partition]

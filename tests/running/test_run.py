@@ -196,7 +196,7 @@ def test_help_shows_an_example() -> None:
     for command in ("run", "sandbox", "demo"):
         done = heliograph(command, "--help")
         assert done.returncode == 0
-        assert re.search(rf"Examples?:\s+heliograph {command}", done.stdout), done.stdout
+        assert re.search(rf"Example[^\n]*:\s+heliograph {command}", done.stdout), done.stdout
 
 
 def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_path: Path) -> None:

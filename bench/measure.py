@@ -1,0 +1,158 @@
+"""The first measurement: how fast Heliograph and MirrorMaker 2 copy the same topic, one after the other.
+
+`make measure` starts two fresh clusters, writes records of 100 bytes in batches of 16 KB, and lets both tools mirror
+them with their defaults and two tasks each. Measured is the copying itself: from the first record in the mirror to the
+last. CPU is that of the mirroring processes in that time: Spark's JVM and all workers, or MM2's JVM.
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from heliograph.model.flow import Cluster
+from heliograph.sandbox import DEFAULT_VERSION, ClusterSpec, Sandbox, classpath, kafka_jars
+from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.wire.append import append
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.records import Record, encode
+from heliograph.wire.topics import NewTopic, create_topics
+
+TOPIC = "bench"
+PARTITIONS = 6
+PER_BATCH = 143  # 100-byte values in a batch of 16 KB, a producer's default batch.size
+
+
+@dataclass(frozen=True)
+class Result:
+    tool: str
+    records: int
+    seconds: float
+    cpu: float
+
+    def __str__(self) -> str:
+        per_million = self.cpu / self.records * 1e6
+        rate = f"{self.records / self.seconds:>12,.0f} records/s"
+        return f"{self.tool:<32} {rate}   {per_million:6.2f} core-seconds per million records"
+
+
+def _client(cluster: SandboxCluster) -> ClusterClient:
+    host, _, port = cluster.bootstrap.partition(":")
+    return ClusterClient(Cluster("bench", ((host, int(port)),)))
+
+
+async def _write(cluster: SandboxCluster, topic: str, records: int) -> float:
+    """Append as fast as the cluster takes it, from memory; the time that took."""
+    client = _client(cluster)
+    await client.connect()
+    await create_topics(client, [NewTopic(topic, PARTITIONS, 1)])
+    await asyncio.sleep(1.0)
+    leader = (await client.metadata([topic])).topics[topic].leaders[0]
+    connection = await client.to(leader)
+    now = int(time.time() * 1000)
+    batch = encode([Record(0, now, None, bytes(64 + (n + m) % 26 for m in range(100))) for n in range(PER_BATCH)])
+    under_way: list[asyncio.Future[list[object]]] = []
+    began = time.monotonic()
+    for _ in range(records // PER_BATCH // PARTITIONS):
+        under_way.append(append(connection, [(topic, p, [batch]) for p in range(PARTITIONS)], 30.0))  # type: ignore[arg-type]
+        if len(under_way) >= 5:
+            await under_way.pop(0)
+    await asyncio.gather(*under_way)
+    took = time.monotonic() - began
+    client.close()
+    return took
+
+
+async def _end(client: ClusterClient, topic: str) -> int:
+    topics = (await client.metadata([topic])).topics
+    places = [(topic, partition) for partition in topics[topic].leaders]
+    ends = await list_offsets(client, topics, places, LATEST, False)
+    return sum(end for end in ends.values() if isinstance(end, int))
+
+
+def _cpu(process: psutil.Process) -> float:
+    total = 0.0
+    for one in (process, *process.children(recursive=True)):
+        try:
+            times = one.cpu_times()
+            total += times.user + times.system
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+async def _watch(tool: str, process: psutil.Process, target: SandboxCluster, mirror: str, goal: int) -> Result:
+    client = _client(target)
+    while (start := await _end(client, mirror)) == 0:
+        await asyncio.sleep(0.01)
+    began, cpu = time.monotonic(), _cpu(process)
+    while (end := await _end(client, mirror)) < goal:
+        await asyncio.sleep(0.02)
+    result = Result(tool, end - start, time.monotonic() - began, _cpu(process) - cpu)
+    client.close()
+    return result
+
+
+def _run(tool: str, command: Sequence[str], log: Path, target: SandboxCluster, mirror: str, goal: int) -> Result:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        return asyncio.run(_watch(tool, psutil.Process(process.pid), target, mirror, goal))
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _properties(alias: str, source: SandboxCluster, target: SandboxCluster) -> str:
+    factors = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.")
+    stores = ("offset.storage.", "status.storage.", "config.storage.")
+    return "\n".join(
+        [
+            f"clusters = {alias}, B",
+            f"{alias}.bootstrap.servers = {source.bootstrap}",
+            f"B.bootstrap.servers = {target.bootstrap}",
+            f"{alias}->B.enabled = true",
+            f"{alias}->B.topics = {TOPIC}",
+            f"B->{alias}.emit.heartbeats.enabled = false",
+            "tasks.max = 2",
+            *(f"{name}replication.factor = 1" for name in factors),
+            *(f"{name}replication.factor = 1" for name in stores),
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args()
+    say: Callable[[str], int] = lambda text: sys.stdout.write(text + "\n")  # noqa: E731
+    jars = classpath(kafka_jars(DEFAULT_VERSION, "connect-mirror"), kafka_jars(DEFAULT_VERSION))
+    with Sandbox() as sandbox:
+        spec = ClusterSpec(heap_mb=1024, gc="g1")
+        source, target = sandbox.start({"source": spec, "target": spec})
+        goal = options.records // PER_BATCH // PARTITIONS * PER_BATCH * PARTITIONS
+        asyncio.run(_write(source, "warm-up", options.records // 2))
+        asyncio.run(_write(source, TOPIC, options.records))
+        for number in range(1, options.rounds + 1):
+            ceiling = asyncio.run(_write(target, f"ceiling-{number}", options.records))
+            say(f"{'produce only, from memory':<32} {goal / ceiling:>12,.0f} records/s")
+            for tool, command in (
+                ("Heliograph", [sys.executable, "-m", "heliograph", "run"]),
+                ("MirrorMaker 2, defaults", ["java", "-cp", jars, "org.apache.kafka.connect.mirror.MirrorMaker"]),
+            ):
+                alias = f"{tool[0]}{number}"
+                file = sandbox.folder / f"{alias}.properties"
+                file.write_text(_properties(alias, source, target))
+                log = sandbox.folder / f"{alias}.log"
+                say(str(_run(tool, [*command, str(file)], log, target, f"{alias}.{TOPIC}", goal)))
+
+
+main()
