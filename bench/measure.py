@@ -1,16 +1,19 @@
 """The first measurement: how fast Heliograph and MirrorMaker 2 copy the same topic, one after the other.
 
 `make measure` starts two fresh clusters, writes records of 100 bytes in batches of 16 KB, and lets both tools mirror
-them with their defaults and two tasks each. Measured is the copying itself: from the first record in the mirror to the
-last. CPU is that of the mirroring processes in that time: Spark's JVM and all workers, or MM2's JVM.
+them with their defaults. Measured is the copying itself: from the first record in the mirror to the last. The clusters
+keep their data in memory where there is /dev/shm, so that the disk is not what is measured. CPU is that of the
+mirroring processes in that time: Spark's JVM and all workers, or MM2's JVM.
 """
 
 import argparse
 import asyncio
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +30,7 @@ from heliograph.wire.topics import NewTopic, create_topics
 
 TOPIC = "bench"
 PARTITIONS = 6
+_MM2 = "org.apache.kafka.connect.mirror.MirrorMaker"
 PER_BATCH = 143  # 100-byte values in a batch of 16 KB, a producer's default batch.size
 
 
@@ -110,7 +114,7 @@ def _run(tool: str, command: Sequence[str], log: Path, target: SandboxCluster, m
         process.wait(30)
 
 
-def _properties(alias: str, source: SandboxCluster, target: SandboxCluster) -> str:
+def _properties(alias: str, tasks: int, source: SandboxCluster, target: SandboxCluster) -> str:
     factors = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.")
     stores = ("offset.storage.", "status.storage.", "config.storage.")
     return "\n".join(
@@ -121,11 +125,16 @@ def _properties(alias: str, source: SandboxCluster, target: SandboxCluster) -> s
             f"{alias}->B.enabled = true",
             f"{alias}->B.topics = {TOPIC}",
             f"B->{alias}.emit.heartbeats.enabled = false",
-            "tasks.max = 2",
+            f"tasks.max = {tasks}",
             *(f"{name}replication.factor = 1" for name in factors),
             *(f"{name}replication.factor = 1" for name in stores),
         ]
     )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -133,26 +142,36 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
-    say: Callable[[str], int] = lambda text: sys.stdout.write(text + "\n")  # noqa: E731
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
+    try:
+        _measure(folder, options.records, options.rounds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure(folder: Path, records: int, rounds: int) -> None:
     jars = classpath(kafka_jars(DEFAULT_VERSION, "connect-mirror"), kafka_jars(DEFAULT_VERSION))
-    with Sandbox() as sandbox:
+    with Sandbox(folder) as sandbox:
         spec = ClusterSpec(heap_mb=1024, gc="g1")
         source, target = sandbox.start({"source": spec, "target": spec})
-        goal = options.records // PER_BATCH // PARTITIONS * PER_BATCH * PARTITIONS
-        asyncio.run(_write(source, "warm-up", options.records // 2))
-        asyncio.run(_write(source, TOPIC, options.records))
-        for number in range(1, options.rounds + 1):
-            ceiling = asyncio.run(_write(target, f"ceiling-{number}", options.records))
-            say(f"{'produce only, from memory':<32} {goal / ceiling:>12,.0f} records/s")
-            for tool, command in (
-                ("Heliograph", [sys.executable, "-m", "heliograph", "run"]),
-                ("MirrorMaker 2, defaults", ["java", "-cp", jars, "org.apache.kafka.connect.mirror.MirrorMaker"]),
+        goal = records // PER_BATCH // PARTITIONS * PER_BATCH * PARTITIONS
+        for cluster in (source, target):
+            asyncio.run(_write(cluster, "warm-up", records // 2))
+        asyncio.run(_write(source, TOPIC, records))
+        for number in range(1, rounds + 1):
+            ceiling = asyncio.run(_write(target, f"ceiling-{number}", records))
+            _say(f"{'produce only, from memory':<32} {goal / ceiling:>12,.0f} records/s")
+            for tool, tasks, command in (
+                ("Heliograph, 1 task", 1, [sys.executable, "-m", "heliograph", "run"]),
+                ("Heliograph, 2 tasks", 2, [sys.executable, "-m", "heliograph", "run"]),
+                ("MirrorMaker 2, defaults, 2 tasks", 2, ["java", "-cp", jars, _MM2]),
             ):
-                alias = f"{tool[0]}{number}"
+                alias = f"{tool[0]}{tasks}-{number}"
                 file = sandbox.folder / f"{alias}.properties"
-                file.write_text(_properties(alias, source, target))
+                file.write_text(_properties(alias, tasks, source, target))
                 log = sandbox.folder / f"{alias}.log"
-                say(str(_run(tool, [*command, str(file)], log, target, f"{alias}.{TOPIC}", goal)))
+                _say(str(_run(tool, [*command, str(file)], log, target, f"{alias}.{TOPIC}", goal)))
 
 
 main()

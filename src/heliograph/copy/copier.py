@@ -122,9 +122,9 @@ class Copier:
         self._size += sent.batch.size
         self._changed.add(cursor)
 
-    def _settled(self, cursor: Cursor) -> None:
+    def _settled(self, may_resume: bool) -> None:
         """An answer came in: there may be room to read more, or a cursor may be ready to resume."""
-        if cursor.state is State.RESUMING and not cursor.in_flight:
+        if may_resume:
             self._resume_wake.set()
         self._wake_readers()
 

@@ -71,7 +71,7 @@ class Chunk:
             self.budget.hold(-self.size, self.leader)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Sent:
     """One batch that was handed to the target, and where it must land."""
 

@@ -36,7 +36,7 @@ class Writer:
         until: float,
         *,
         landed: Callable[[Cursor, Sent], None],
-        settled: Callable[[Cursor], None],
+        settled: Callable[[bool], None],
         lost: Callable[[Cursor, str, bool], None],
     ) -> None:
         self._target = target
@@ -122,6 +122,7 @@ class Writer:
         self._under_way -= 1
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = {} if failure is not None else {(one.topic, one.partition): one for one in done.result()}
+        may_resume = False
         for cursor, sent in request:
             cursor.settle(sent)
             answer = answers.get((cursor.key.mirror, cursor.key.partition))
@@ -131,7 +132,8 @@ class Writer:
                 self._lost(cursor, f"target broker {self._node}: {failure}", False)
             else:
                 self._judge(cursor, sent, answer)
-            self._settled(cursor)
+            may_resume |= cursor.state is State.RESUMING
+        self._settled(may_resume)
         self.pump()
 
     def _mine(self, cursor: Cursor) -> bool:
