@@ -26,7 +26,7 @@ from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topics import NewTopic, create_topics, delete_topics
 
 TOPIC = "bench"
 PARTITIONS = 6
@@ -72,6 +72,12 @@ async def _write(cluster: SandboxCluster, topic: str, records: int) -> float:
     took = time.monotonic() - began
     client.close()
     return took
+
+
+async def _delete(cluster: SandboxCluster, topic: str) -> None:
+    client = _client(cluster)
+    await delete_topics(client, [topic])
+    client.close()
 
 
 async def _end(client: ClusterClient, topic: str) -> int:
@@ -140,7 +146,7 @@ def _say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=10_000_000)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
@@ -156,15 +162,17 @@ def _measure(folder: Path, records: int, rounds: int) -> None:
         spec = ClusterSpec(heap_mb=1024, gc="g1")
         source, target = sandbox.start({"source": spec, "target": spec})
         goal = records // PER_BATCH // PARTITIONS * PER_BATCH * PARTITIONS
-        for cluster in (source, target):
-            asyncio.run(_write(cluster, "warm-up", records // 2))
+        for number in range(2):  # a broker's JVM takes some millions of records to get up to speed
+            for cluster in (source, target):
+                asyncio.run(_write(cluster, f"warm-up-{number}", records // 2))
+                asyncio.run(_delete(cluster, f"warm-up-{number}"))
         asyncio.run(_write(source, TOPIC, records))
         for number in range(1, rounds + 1):
             ceiling = asyncio.run(_write(target, f"ceiling-{number}", records))
+            asyncio.run(_delete(target, f"ceiling-{number}"))
             _say(f"{'produce only, from memory':<32} {goal / ceiling:>12,.0f} records/s")
             for tool, tasks, command in (
-                ("Heliograph, 1 task", 1, [sys.executable, "-m", "heliograph", "run"]),
-                ("Heliograph, 2 tasks", 2, [sys.executable, "-m", "heliograph", "run"]),
+                ("Heliograph, defaults, 1 task", 1, [sys.executable, "-m", "heliograph", "run"]),
                 ("MirrorMaker 2, defaults, 2 tasks", 2, ["java", "-cp", jars, _MM2]),
             ):
                 alias = f"{tool[0]}{tasks}-{number}"
@@ -172,6 +180,7 @@ def _measure(folder: Path, records: int, rounds: int) -> None:
                 file.write_text(_properties(alias, tasks, source, target))
                 log = sandbox.folder / f"{alias}.log"
                 _say(str(_run(tool, [*command, str(file)], log, target, f"{alias}.{TOPIC}", goal)))
+                asyncio.run(_delete(target, f"{alias}.{TOPIC}"))
 
 
 main()
