@@ -42,10 +42,10 @@ $(STAMP): requirements.lock pyproject.toml | check-python
 install: $(STAMP)
 	@echo "heliograph: ready at $(BIN)/heliograph"
 
-demo: $(STAMP) check-java
+demo: check-java $(STAMP)
 	@$(BIN)/heliograph demo $(if $(KEEP),--keep)
 
-test: lint unit
+test: check-java lint unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests bench
@@ -53,7 +53,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(STAMP) check-java
+unit: check-java $(STAMP)
 	$(BIN)/pytest $(ARGS)
 
 docs: $(STAMP)
@@ -63,7 +63,7 @@ lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 pyproject.toml -o requirements.lock
 
-measure: $(STAMP) check-java
+measure: check-java $(STAMP)
 	@$(BIN)/python bench/measure.py $(ARGS)
 
 clean:

@@ -35,14 +35,14 @@ class Log:
 
     @property
     def cluster(self) -> Cluster:
-        host, _, port = self.bootstrap.partition(",")[0].partition(":")
-        return Cluster("test", ((host, int(port)),), request_timeout=10.0)
+        addresses = [one.split(":") for one in self.bootstrap.split(",")]
+        return Cluster("test", tuple((host, int(port)) for host, port in addresses), request_timeout=10.0)
 
-    def create(self, topic: str, partitions: int = 1, **configs: str) -> None:
+    def create(self, topic: str, partitions: int = 1, replicas: int = 1, **configs: str) -> None:
         settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
 
         async def do(client: ClusterClient) -> None:
-            outcome = await create_topics(client, [NewTopic(topic, partitions, 1, settings)])
+            outcome = await create_topics(client, [NewTopic(topic, partitions, replicas, settings)])
             assert outcome == {topic: None}, outcome
             await _until_led(client, topic, partitions)
 

@@ -36,14 +36,16 @@ def test_ten_kills_of_the_driver_lose_and_repeat_nothing(
     try:
         for _ in range(_KILLS):
             process = start("run", properties, log=log)
-            before = _end(pair, topic)
-            deadline = time.monotonic() + 60
-            while _end(pair, topic) == before:
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.02)
-            time.sleep(rng.uniform(0.0, 1.0))
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            try:
+                before = _end(pair, topic)
+                deadline = time.monotonic() + 60
+                while _end(pair, topic) == before:
+                    assert time.monotonic() < deadline, log.read_text()
+                    time.sleep(0.02)
+                time.sleep(rng.uniform(0.0, 1.0))
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
             moved.add(_end(pair, topic))
     finally:
         stop.set()

@@ -192,6 +192,13 @@ def test_three_typos_give_three_warnings_with_line_numbers(properties: Path) -> 
         assert right in line
 
 
+def test_a_missing_java_is_named(properties: Path) -> None:
+    done = heliograph("run", properties, JAVA_HOME="/nowhere")
+    assert done.returncode == 1
+    assert "needs Java 17 or newer, and JAVA_HOME is /nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_help_shows_an_example() -> None:
     for command in ("run", "sandbox", "demo"):
         done = heliograph(command, "--help")

@@ -97,8 +97,7 @@ class Demo:
             fine = await self._acts(shops, mirroring, seconds)
             if keep and fine and not self._interrupted:
                 self._console.print(f"mirroring on; its file is {self._file}; Ctrl-C ends everything")
-                selling = [asyncio.create_task((shop := Shop(client)).run()) for client in self._clients]
-                shops = [shop]
+                selling = [asyncio.create_task(Shop(client).run()) for client in self._clients]
                 await self._table("mirroring both ways", mirroring, lambda: False)
             return fine
         finally:
@@ -146,11 +145,12 @@ class Demo:
         return sum(flow.records for flow in self._running.status()) >= sum(shop.records for shop in shops)
 
     async def _table(self, title: str, mirroring: "asyncio.Task[None]", until: Callable[[], bool]) -> None:
-        with Live(console=self._console, refresh_per_second=4, transient=False) as live:
+        with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not (until() or self._interrupted or mirroring.done()):
-                live.update(flow_table(self._running.status(), title))
+                if self._console.is_terminal:
+                    live.update(flow_table(self._running.status(), title))
                 await asyncio.sleep(0.25)
-            live.update(flow_table(self._running.status(), title))
+        self._console.print(flow_table(self._running.status(), title))
 
     async def _identical(self) -> bool:
         records = batches = size = 0

@@ -46,7 +46,7 @@ def _one(flow: FlowStatus) -> str:
 def flow_table(flows: Sequence[FlowStatus], title: str) -> Table:
     table = Table(title=title, title_justify="left", expand=False)
     table.add_column("flow", no_wrap=True)
-    for name in ("mirrors", "parts", "copied", "records/s", "bytes/s", "lag"):
+    for name in ("mirrors", "parts", "copied", "rec/s", "bytes/s", "lag"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for flow in flows:

@@ -16,7 +16,7 @@ from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import rewrite, sequence
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
-from heliograph.wire.errors import OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSIENT, WireError, error_name
+from heliograph.wire.errors import OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSIENT, error_name
 
 _REQUESTS = 5
 _DUPLICATE_SEQUENCE_NUMBER = 46
@@ -77,7 +77,7 @@ class Writer:
     async def _open(self) -> None:
         try:
             self._connection = await self._target.to(self._node)
-        except WireError as error:
+        except Exception as error:  # whatever it was, those who wait must hear of it
             line, self._line = self._line, deque()
             self._in_line.clear()
             for cursor in line:

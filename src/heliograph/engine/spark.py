@@ -47,6 +47,7 @@ class Engine:
             SparkContext._ensure_initialized()
             conf = SparkConf()
         else:
+            _require_java()
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             conf = SparkConf(loadDefaults=False)
             for key, value in self._conf.items():
@@ -123,6 +124,13 @@ class Engine:
     def _clean_up(self) -> None:
         if self._sockets:
             shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which(f"{home}/bin/java" if home else "java") is None:
+        where = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the path"
+        raise ValueError(f"Spark needs Java 17 or newer, and {where}")
 
 
 def _die_with_parent() -> None:
