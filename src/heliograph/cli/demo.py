@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from heliograph.cli.screen import flow_table, number, set_up_logging
+from heliograph.cli.screen import flow_table, number, set_up_logging, size
 from heliograph.cli.shop import TOPICS, Shop
 from heliograph.config import load
 from heliograph.copy.compare import compare
@@ -130,7 +130,7 @@ class Demo:
         fine = await self._identical() and not any(flow.refusals or flow.failed_topics for flow in flows)
         copied = sum(flow.records for flow in flows)
         self._console.print(
-            f"mirrored: {copied:,} records, {number(sum(flow.size for flow in flows))}B, in {len(flows)} flows with "
+            f"mirrored: {copied:,} records, {size(sum(flow.size for flow in flows))}, in {len(flows)} flows with "
             f"{sum(flow.mirrors for flow in flows)} mirrors; {number(copied / elapsed)} records/s, as they came",
             soft_wrap=True,
         )
@@ -153,7 +153,7 @@ class Demo:
         self._console.print(flow_table(self._running.status(), title))
 
     async def _identical(self) -> bool:
-        records = batches = size = 0
+        records = batches = total = 0
         differences = []
         for flow, one in self._pairs():
             source, target = ClusterClient(flow.source), ClusterClient(flow.target)
@@ -162,13 +162,13 @@ class Demo:
             target.close()
             records += compared.records
             batches += compared.batches
-            size += compared.size
+            total += compared.size
             if compared.difference:
                 differences.append(f"{flow.name} {compared.difference}")
         for difference in differences:
             self._console.print(f"DIFFERENT: {difference}", style="bold red", soft_wrap=True)
         if not differences:
-            what = f"{records:,} records in {batches:,} batches, {number(size)}B"
+            what = f"{records:,} records in {batches:,} batches, {size(total)}"
             self._console.print(
                 f"identical: {what}, byte for byte on source and mirror", style="bold green", soft_wrap=True
             )

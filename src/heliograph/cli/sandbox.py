@@ -77,7 +77,8 @@ def sandbox(
     except _BadOption as error:
         _fail(str(error), status=2)
     # As Ctrl-C: the `with` below then stops the brokers in order.
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):  # SIGINT too: a shell starts background jobs with it ignored
+        signal.signal(number, _interrupt)
     up = False
     try:
         with Sandbox(directory, keep=keep) as box:

@@ -35,7 +35,7 @@ def _one(flow: FlowStatus) -> str:
     parts = [
         f"{flow.name} {flow.mirrors} mirror{'' if flow.mirrors == 1 else 's'}",
         f"{number(flow.records_per_second)} records/s",
-        f"{number(flow.bytes_per_second)}B/s",
+        f"{size(flow.bytes_per_second)}/s",
         f"lag {'?' if flow.lag is None else number(flow.lag)}",
     ]
     if flow.refusals or flow.failed_topics:
@@ -58,7 +58,7 @@ def flow_table(flows: Sequence[FlowStatus], title: str) -> Table:
             str(flow.partitions),
             number(flow.records),
             number(flow.records_per_second),
-            f"{number(flow.bytes_per_second)}B",
+            size(flow.bytes_per_second),
             "?" if flow.lag is None else number(flow.lag),
             state,
         )
@@ -69,6 +69,11 @@ def _state(flow: FlowStatus) -> tuple[str, str]:
     if flow.lag is None:
         return "starting", "yellow"
     return ("caught up", "green") if flow.lag == 0 else ("copying", "cyan")
+
+
+def size(value: float) -> str:
+    text = number(value)
+    return f"{text}B" if text[-1].isalpha() else f"{text} B"
 
 
 def number(value: float) -> str:

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import IO
 
 from pyspark import SparkConf, SparkContext
@@ -36,7 +37,7 @@ class Engine:
         self._master = master
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
-        self._sockets: str | None = None
+        self._folder: str | None = None
 
     def start(self) -> None:
         """Takes some seconds; call it from a thread while other things get ready."""
@@ -65,7 +66,7 @@ class Engine:
         log.info("Spark %s is up, master %s", self._context.version, self._context.master)
 
     def _defaults(self, submitted: bool) -> dict[str, str]:
-        self._sockets = tempfile.mkdtemp(prefix="heliograph-")
+        folder = self._folder = _own_folder()
         defaults = {
             # One crashed worker must not fail the lease for good: up to 4 attempts, as on a cluster.
             "spark.master": f"local[{self._slots},4]",
@@ -75,7 +76,7 @@ class Engine:
             "spark.scheduler.mode": "FAIR",
             # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
             "spark.python.unix.domain.socket.enabled": "true",
-            "spark.python.unix.domain.socket.dir": self._sockets,
+            "spark.python.unix.domain.socket.dir": folder,
             "spark.task.maxFailures": "4",
             "spark.executorEnv.PYTHONUNBUFFERED": "1",
         }
@@ -85,7 +86,10 @@ class Engine:
                 "spark.driver.memory": "512m",
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
-                "spark.driver.extraJavaOptions": f"-XX:-UsePerfData -Xss1m -Dlog4j2.configurationFile=file:{log4j}",
+                "spark.local.dir": folder,
+                "spark.driver.extraJavaOptions": (
+                    f"-XX:-UsePerfData -Xss1m -Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j}"
+                ),
             }
         return defaults
 
@@ -122,8 +126,27 @@ class Engine:
         self._clean_up()
 
     def _clean_up(self) -> None:
-        if self._sockets:
-            shutil.rmtree(self._sockets, ignore_errors=True)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _own_folder() -> str:
+    """A folder for all that Spark leaves lying about, named after us. Those of runs that were killed are swept away."""
+    for path in Path(tempfile.gettempdir()).glob("heliograph-run-*-*"):
+        owner = path.name.split("-")[2]
+        if owner.isdigit() and not _is_alive(int(owner)):
+            shutil.rmtree(path, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"heliograph-run-{os.getpid()}-")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _require_java() -> None:

@@ -50,6 +50,7 @@ class FlowRunner:
         self._refusals: dict[MirrorPartition, Refusal] = {}
         self._commands_from = 0
         self._progress_from = 0
+        self._started = False
         self._stopping = False
         self._goals: dict[MirrorPartition, int] | None = None
         self._told_cycles: set[str] = set()
@@ -80,6 +81,7 @@ class FlowRunner:
 
     async def run(self) -> None:
         """Keep leases going until `stop`; then return when the last one has ended."""
+        self._started = True
         helpers = [asyncio.create_task(self._follow_progress()), asyncio.create_task(self._keep_refreshing())]
         try:
             await asyncio.gather(*(self._lease_loop(number) for number in range(self.flow.tasks_max)))
@@ -275,7 +277,7 @@ class FlowRunner:
     def status(self) -> FlowStatus:
         records, size = self._totals()
         records_rate, bytes_rate = self._rate.per_second()
-        known = all(one in self._progress for one in self._partitions)
+        known = self._started and all(one in self._progress for one in self._partitions)
         lag = sum(max(0, at.source_end - at.position.source) for at in self._progress.values())
         return FlowStatus(
             self.flow.name,
