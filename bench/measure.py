@@ -22,7 +22,7 @@ import psutil
 from heliograph.model.flow import Cluster
 from heliograph.sandbox import DEFAULT_VERSION, ClusterSpec, Sandbox, classpath, kafka_jars
 from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.wire.append import append
+from heliograph.wire.append import Appended, append
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
@@ -62,10 +62,10 @@ async def _write(cluster: SandboxCluster, topic: str, records: int) -> float:
     connection = await client.to(leader)
     now = int(time.time() * 1000)
     batch = encode([Record(0, now, None, bytes(64 + (n + m) % 26 for m in range(100))) for n in range(PER_BATCH)])
-    under_way: list[asyncio.Future[list[object]]] = []
+    under_way: list[asyncio.Future[list[Appended]]] = []
     began = time.monotonic()
     for _ in range(records // PER_BATCH // PARTITIONS):
-        under_way.append(append(connection, [(topic, p, [batch]) for p in range(PARTITIONS)], 30.0))  # type: ignore[arg-type]
+        under_way.append(append(connection, [(topic, p, [batch]) for p in range(PARTITIONS)], 30.0))
         if len(under_way) >= 5:
             await under_way.pop(0)
     await asyncio.gather(*under_way)
