@@ -22,20 +22,20 @@ def _topics(**partitions: int) -> dict[str, Topic]:
 
 
 def test_missing_mirrors_are_created_and_small_ones_grown() -> None:
-    todo = plan(_FLOW, _topics(new=3, grown=5, same=2), _topics(A__grown=4, A__same=2, other=1), frozenset())
+    todo = plan(_FLOW, _topics(new=3, grown=5, same=2), _topics(A__grown=4, A__same=2, other=1))
     assert todo.mirrored == ("grown", "new", "same")
     assert todo.create == ("new",)
     assert todo.grow == {"A.grown": 5}
 
 
 def test_a_mirror_with_more_partitions_than_its_source_is_left_alone() -> None:
-    assert plan(_FLOW, _topics(t=2), _topics(A__t=9), frozenset()).grow == {}
+    assert plan(_FLOW, _topics(t=2), _topics(A__t=9)).grow == {}
 
 
-def test_internal_excluded_and_returning_topics_are_not_mirrored() -> None:
+def test_internal_and_returning_topics_are_not_mirrored() -> None:
     source = _topics(a=1, b=1, B__back=1) | {"x.internal": Topic("x.internal", NO_ID, False, {0: 1})}
     source["__consumer_offsets"] = Topic("__consumer_offsets", NO_ID, True, {0: 1})
-    assert plan(_FLOW, source, {}, frozenset({"b"})).mirrored == ("a",)
+    assert plan(_FLOW, source, {}).mirrored == ("a", "b")
 
 
 def test_a_mirror_gets_the_sources_settings_but_keeps_times_and_compression() -> None:

@@ -21,7 +21,7 @@ async def prepare(flow: Flow) -> tuple[MirrorPartition, ...]:
         await source.connect()
         await target.connect()
         await ensure_internal_topics(flow.source.alias, target)
-        synced = await sync_topics(flow, source, target)
+        synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
         assert not synced.failed, synced.failed
         return tuple(
             MirrorPartition(topic, flow.mirror_name(topic), partition)

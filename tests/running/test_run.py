@@ -96,6 +96,7 @@ def test_a_circle_under_identity_names_is_refused_and_nothing_is_copied(
         + f"replication.policy.class = IdentityReplicationPolicy\nB->A.enabled = true\nB->A.topics = {topic}.*\n"
     )
     done = heliograph("run", properties, "--until-caught-up")
+    assert done.returncode == 1
     assert f"topic {topic} is not mirrored" in done.stderr
     assert pair.a.bounds(topic) == (0, 5)
 

@@ -1,6 +1,7 @@
 """The commands. Each reads its options, calls the packages below, and turns the outcome into words and an exit status.
 
-Exit statuses: 0 done, 1 something could not be mirrored or differs, 2 wrong options, configuration or addresses.
+Exit statuses: 0 done or stopped by a signal, 1 failed (with --until-caught-up: something could not be mirrored; in the
+demo: something differs), 2 wrong options, configuration or addresses.
 """
 
 import typer

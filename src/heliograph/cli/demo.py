@@ -17,10 +17,12 @@ from heliograph.cli.shop import TOPICS, Shop
 from heliograph.config import load
 from heliograph.copy.compare import compare
 from heliograph.copy.work import MirrorPartition
+from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import Flow
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxError
 from heliograph.service.running import Running
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
 
 _PATIENCE = 90.0
 
@@ -66,7 +68,7 @@ def demo(
             file = sandbox.folder / "mm2.properties"
             file.write_text(_SETTINGS.format(east=east.bootstrap, west=west.bootstrap))
             fine = asyncio.run(Demo(file, console).show(seconds, keep))
-    except SandboxError as error:
+    except (SandboxError, SparkFailed, WireError) as error:
         typer.echo(f"heliograph: {error}", err=True)
         raise typer.Exit(1) from error
     if not fine:
@@ -94,7 +96,7 @@ class Demo:
         selling = [asyncio.create_task(shop.run()) for shop in shops]
         mirroring = asyncio.create_task(self._running.run())
         try:
-            fine = await self._acts(shops, mirroring, seconds)
+            fine = await self._acts(shops, selling, mirroring, seconds)
             if keep and fine and not self._interrupted:
                 self._console.print(f"mirroring on; its file is {self._file}; Ctrl-C ends everything")
                 selling = [asyncio.create_task(Shop(client).run()) for client in self._clients]
@@ -113,19 +115,26 @@ class Demo:
         self._interrupted = True
         self._running.stop()
 
-    async def _acts(self, shops: list[Shop], mirroring: "asyncio.Task[None]", seconds: float) -> bool:
+    async def _acts(
+        self,
+        shops: list[Shop],
+        selling: "list[asyncio.Task[None]]",
+        mirroring: "asyncio.Task[None]",
+        seconds: float,
+    ) -> bool:
         await self._table("starting Spark", mirroring, self._started)
         began = time.monotonic()
         await self._table("mirroring while producers write", mirroring, lambda: time.monotonic() > began + seconds)
         for shop in shops:
             shop.close()
+        await asyncio.gather(*selling)
         patient = time.monotonic() + _PATIENCE
         await self._table(
             "producers have ended", mirroring, lambda: self._caught_up(shops) or time.monotonic() > patient
         )
         elapsed = time.monotonic() - began
         if self._interrupted or mirroring.done():
-            return not mirroring.done()
+            return self._interrupted
         flows = self._running.status()
         fine = await self._identical() and not any(flow.refusals or flow.failed_topics for flow in flows)
         copied = sum(flow.records for flow in flows)

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from heliograph.cli.screen import progress_line, set_up_logging
 from heliograph.config import ConfigError, Deployment, load
+from heliograph.engine.spark import SparkFailed
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
 from heliograph.wire.errors import WireError
@@ -60,11 +61,11 @@ def run(
         flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
     except UnreachableCluster as error:
         _fail(f"{file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
-    except (SparkDied, WireError, ValueError) as error:
+    except (SparkDied, SparkFailed, WireError) as error:
         _fail(f"{file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
-    stopped = [refusal for flow in flows for refusal in flow.refusals]
+    stopped = sum(flow.stopped for flow in flows)
     failed = {topic: why for flow in flows for topic, why in flow.failed_topics.items()}
     for flow in flows:
         log.info("%s: %d records, %d bytes copied to %d mirrors", flow.name, flow.records, flow.size, flow.mirrors)
@@ -72,7 +73,7 @@ def run(
         names = ", ".join([*sorted(failed), *behind])
         _fail(f"not caught up: {names}; the reasons are in the log above", 1)
     if stopped:
-        log.warning("%d partitions were stopped; the reasons are in the log above", len(stopped))
+        log.warning("%d partitions or topics were stopped; the reasons are in the log above", stopped)
 
 
 async def _main(

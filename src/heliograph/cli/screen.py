@@ -38,8 +38,10 @@ def _one(flow: FlowStatus) -> str:
         f"{size(flow.bytes_per_second)}/s",
         f"lag {'?' if flow.lag is None else number(flow.lag)}",
     ]
-    if flow.refusals or flow.failed_topics:
-        parts.append(f"{len(flow.refusals)} partitions and {len(flow.failed_topics)} topics STOPPED")
+    if stopped := flow.stopped:
+        parts.append(f"{stopped} STOPPED")
+    if waiting := len(flow.refusals) + len(flow.failed_topics) - stopped:
+        parts.append(f"{waiting} waiting")
     return ", ".join(parts)
 
 
@@ -50,8 +52,7 @@ def flow_table(flows: Sequence[FlowStatus], title: str) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for flow in flows:
-        stopped = len(flow.refusals) + len(flow.failed_topics)
-        state = Text(f"{stopped} stopped", "bold red") if stopped else Text(*_state(flow))
+        state = Text(f"{flow.stopped} stopped", "bold red") if flow.stopped else Text(*_state(flow))
         table.add_row(
             flow.name,
             str(flow.mirrors),

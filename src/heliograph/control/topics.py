@@ -28,14 +28,10 @@ class TopicPlan:
     grow: dict[str, int]  # mirror -> partitions
 
 
-def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic], excluded: frozenset[str]) -> TopicPlan:
+def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> TopicPlan:
     """What this flow mirrors, and what the target lacks for it."""
     mirrored = tuple(
-        sorted(
-            name
-            for name, topic in source.items()
-            if not topic.internal and not topic.error and name not in excluded and flow.selects(name)
-        )
+        sorted(name for name, topic in source.items() if not topic.internal and not topic.error and flow.selects(name))
     )
     create = tuple(name for name in mirrored if flow.mirror_name(name) not in target)
     grow = {
@@ -60,29 +56,24 @@ class Synced:
     failed: dict[str, str]
 
 
-async def sync_topics(
-    flow: Flow, source: ClusterClient, target: ClusterClient, excluded: frozenset[str] = frozenset()
-) -> Synced:
-    """Create and grow mirrors. A topic that fails is reported and does not hold up the others."""
-    there = (await source.metadata(None)).topics
+async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, there: Mapping[str, Topic]) -> Synced:
+    """Create and grow the mirrors of the source's topics, `there`. One that fails does not hold up the others."""
     here = (await target.metadata(None)).topics
-    todo = plan(flow, there, here, excluded)
+    todo = plan(flow, there, here)
     failed = await _create(flow, source, target, [(name, len(there[name].leaders)) for name in todo.create])
-    for mirror, error in (await create_partitions(target, todo.grow)).items():
-        if error is None:
-            log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, todo.grow[mirror])
-        elif error.code != INVALID_PARTITIONS:
-            log.error(
-                "%s: mirror %s could not be grown to %d partitions: %s", flow.name, mirror, todo.grow[mirror], error
-            )
-    ok = {
-        name: len(there[name].leaders)
-        if name in todo.create or flow.mirror_name(name) in todo.grow
-        else min(len(there[name].leaders), len(here[flow.mirror_name(name)].leaders))
-        for name in todo.mirrored
-        if name not in failed
-    }
-    return Synced(ok, failed)
+    grown = await create_partitions(target, todo.grow)
+    counts = {}
+    for name in todo.mirrored:
+        mirror, wanted = flow.mirror_name(name), len(there[name].leaders)
+        problem = grown.get(mirror)
+        if mirror in todo.grow and problem is None:
+            log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, wanted)
+        if mirror in todo.grow and problem is not None and problem.code != INVALID_PARTITIONS:
+            failed[name] = f"mirror {mirror} could not be grown to {wanted} partitions: {problem}"
+            wanted = len(here[mirror].leaders)
+        if name not in failed or mirror in here:
+            counts[name] = wanted
+    return Synced(counts, failed)
 
 
 async def _create(
@@ -91,21 +82,25 @@ async def _create(
     if not topics:
         return {}
     configs = await own_configs(source, [name for name, _count in topics])
+    failed = {
+        name: f"its configs cannot be read: {said}" for name, said in configs.items() if isinstance(said, BrokerError)
+    }
+    topics = [(name, count) for name, count in topics if name not in failed]
     new = {
         flow.mirror_name(name): NewTopic(
             flow.mirror_name(name),
             count,
             flow.replication_factor,
-            tuple(sorted(mirror_configs(flow, configs.get(name, {})).items())),
+            tuple(sorted(mirror_configs(flow, own).items())),
         )
         for name, count in topics
+        if isinstance(own := configs.get(name, {}), dict)
     }
     outcomes = await create_topics(target, list(new.values()))
     old = [
         _without_any_time(new[mirror]) for mirror, error in outcomes.items() if error and error.code == _INVALID_CONFIG
     ]
     outcomes |= await create_topics(target, old)
-    failed = {}
     for name, count in topics:
         mirror = flow.mirror_name(name)
         error = outcomes.get(mirror)

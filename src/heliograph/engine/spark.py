@@ -12,12 +12,15 @@ import signal
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import IO
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from heliograph.copy.work import Outcome, Work
@@ -31,6 +34,13 @@ _PR_SET_PDEATHSIG = 1
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
 
 
+_last_lines: deque[str] = deque(maxlen=3)  # of the JVM's stderr
+
+
+class SparkFailed(Exception):
+    """Spark cannot be used, in one line."""
+
+
 class Engine:
     def __init__(self, slots: int, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
         self._slots = slots
@@ -38,12 +48,23 @@ class Engine:
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
         self._folder: str | None = None
+        self._submitted = _SUBMITTED in os.environ
+        if self._submitted:
+            # Here and not in `start`: the kernel ties this to the thread that asks, which must be one that stays.
+            _die_with_parent()
 
     def start(self) -> None:
-        """Takes some seconds; call it from a thread while other things get ready."""
-        submitted = _SUBMITTED in os.environ
+        """Takes some seconds; call it from a thread while other things get ready. Raises SparkFailed."""
+        try:
+            self._start()
+        except (PySparkException, Py4JError) as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            said = "; ".join([*lines[:1], *_last_lines])
+            raise SparkFailed(f"Spark does not start: {said}") from error
+
+    def _start(self) -> None:
+        submitted = self._submitted
         if submitted:
-            _die_with_parent()
             # Only a live gateway knows what spark-submit was told; asked before, the conf would hide it.
             SparkContext._ensure_initialized()
             conf = SparkConf()
@@ -51,42 +72,45 @@ class Engine:
             _require_java()
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             conf = SparkConf(loadDefaults=False)
-            for key, value in self._conf.items():
-                conf.set(key, value)
-            if self._master:
-                conf.setMaster(self._master)
-        for key, value in self._defaults(submitted).items():
+        for key, value in self._conf.items():
+            conf.set(key, value)
+        if self._master:
+            conf.setMaster(self._master)
+        conf.setIfMissing("spark.master", f"local[{self._slots},4]")
+        for key, value in self._defaults(submitted, conf.get("spark.master", "").startswith("local")).items():
             conf.setIfMissing(key, value)
         if conf.get("spark.speculation", "false") == "true":
-            raise ValueError("spark.speculation must stay off: it would run every lease twice")
+            raise SparkFailed("spark.speculation must stay off: it would run every lease twice")
         gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
         self._context = SparkContext(conf=conf, gateway=gateway)
         # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
         self._context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         log.info("Spark %s is up, master %s", self._context.version, self._context.master)
 
-    def _defaults(self, submitted: bool) -> dict[str, str]:
+    def _defaults(self, submitted: bool, on_this_machine: bool) -> dict[str, str]:
         folder = self._folder = _own_folder()
         defaults = {
-            # One crashed worker must not fail the lease for good: up to 4 attempts, as on a cluster.
-            "spark.master": f"local[{self._slots},4]",
             "spark.app.name": "heliograph",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.scheduler.mode": "FAIR",
-            # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
-            "spark.python.unix.domain.socket.enabled": "true",
-            "spark.python.unix.domain.socket.dir": folder,
+            # One crashed worker must not fail the lease for good: up to 4 attempts, as on a cluster.
             "spark.task.maxFailures": "4",
             "spark.executorEnv.PYTHONUNBUFFERED": "1",
         }
+        if on_this_machine:
+            defaults |= {
+                # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
+                "spark.python.unix.domain.socket.enabled": "true",
+                "spark.python.unix.domain.socket.dir": folder,
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.local.dir": folder,
+            }
         if not submitted:
             log4j = files("heliograph.engine") / "log4j2.properties"
             defaults |= {
                 "spark.driver.memory": "512m",
-                "spark.driver.host": "127.0.0.1",
-                "spark.driver.bindAddress": "127.0.0.1",
-                "spark.local.dir": folder,
                 "spark.driver.extraJavaOptions": (
                     f"-XX:-UsePerfData -Xss1m -Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j}"
                 ),
@@ -153,7 +177,7 @@ def _require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which(f"{home}/bin/java" if home else "java") is None:
         where = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the path"
-        raise ValueError(f"Spark needs Java 17 or newer, and {where}")
+        raise SparkFailed(f"Spark needs Java 17 or newer, and {where}")
 
 
 def _die_with_parent() -> None:
@@ -174,4 +198,5 @@ def _forward(descriptor: int) -> None:
         for line in lines:
             text = line.rstrip()
             if text and not text.startswith(_NOISE):
+                _last_lines.append(text)
                 jvm_log.debug("%s", text)

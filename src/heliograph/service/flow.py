@@ -28,9 +28,9 @@ _PAUSE_AFTER_FAILURE = 1.0
 
 
 class FlowRunner:
-    def __init__(self, flow: Flow, others: tuple[Flow, ...], run_lease: RunLease, run_id: str) -> None:
+    def __init__(self, flow: Flow, flows: tuple[Flow, ...], run_lease: RunLease, run_id: str) -> None:
         self.flow = flow
-        self._others = others
+        self._flows = flows
         self._run_lease = run_lease
         self._run_id = run_id
         self._source = ClusterClient(flow.source)
@@ -53,7 +53,6 @@ class FlowRunner:
         self._started = False
         self._stopping = False
         self._goals: dict[MirrorPartition, int] | None = None
-        self._told_cycles: set[str] = set()
 
     # --- before the first lease -----------------------------------------------------------------------------
 
@@ -125,10 +124,18 @@ class FlowRunner:
         self._running[number] = lease
         self._under_way[lease] = (0, 0)
         try:
-            self._account(await self._run_lease(work))
+            outcome = await self._run_lease(work)
+        except BaseException:
+            # No outcome came: what it last reported is copied all the same.
+            records, size = self._under_way[lease]
+            self._records += records
+            self._size += size
+            raise
+        else:
+            self._account(outcome)
         finally:
             del self._running[number]
-            self._under_way.pop(lease, None)
+            del self._under_way[lease]
 
     def _work(self, lease: str, partitions: tuple[MirrorPartition, ...]) -> Work:
         return Work(
@@ -193,21 +200,14 @@ class FlowRunner:
 
     async def _refresh(self) -> None:
         before = self._assignment
-        names = (await self._source.metadata(None)).topics
-        if not names and self._partitions:
-            log.warning("%s: the source lists no topic at all; not believed until it is asked again", self.flow.name)
+        topics = (await self._source.metadata(None)).topics
+        if not topics and self._partitions:
+            log.warning("%s: the source lists no topic at all, which is not believed", self.flow.name)
             return
-        circles = {name: path for name in names if (path := comes_home(name, self.flow, self._others))}
-        for name in circles.keys() - self._told_cycles:
-            log.error(
-                "%s: topic %s is not mirrored: %s would copy it in a circle onto itself; let `topics` of one of them "
-                "leave it out",
-                self.flow.name,
-                name,
-                " and ".join(circles[name]),
-            )
-        self._told_cycles |= circles.keys()
-        synced = await sync_topics(self.flow, self._source, self._target, frozenset(circles))
+        circles = {name: _circle(path) for name in topics if (path := comes_home(name, self.flow, self._flows))}
+        rest = {name: topic for name, topic in topics.items() if name not in circles}
+        synced = await sync_topics(self.flow, self._source, self._target, rest)
+        synced.failed.update(circles)
         for name, why in synced.failed.items():
             if self._synced.failed.get(name) != why:
                 log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why)
@@ -220,10 +220,9 @@ class FlowRunner:
             for partition in range(count)
         )
         self._assignment = assign(self._partitions, before, self.flow.tasks_max)
-        gone = self._progress.keys() - set(self._partitions)
-        for one in gone:
-            self._progress.pop(one, None)
-            self._refusals.pop(one, None)
+        for known in (self._progress, self._refusals, self._goals or {}):
+            for one in known.keys() - set(self._partitions):
+                del known[one]
         self._assigned.set()
         changed = [
             lease
@@ -292,6 +291,10 @@ class FlowRunner:
             tuple(self._refusals.values()),
             self._synced.failed,
         )
+
+
+def _circle(path: tuple[str, ...]) -> str:
+    return f"{' and '.join(path)} would copy it in a circle onto itself; let `topics` of one of them leave it out"
 
 
 def _number(found: int | WireError) -> int:

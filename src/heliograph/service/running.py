@@ -79,6 +79,7 @@ class Running:
         try:
             await self._unless_stopped(self._reach_clusters())
             spark = in_thread(self._engine.start)
+            spark.add_done_callback(lambda done: done.cancelled() or done.exception())  # if it comes too late to matter
             await self._unless_stopped(self._prepare())
             await self._unless_stopped(spark)
             flows = [asyncio.create_task(runner.run()) for runner in self._runners]
@@ -159,7 +160,9 @@ class Running:
             runner.sample()
             runner.close()
         try:
-            await asyncio.wait_for(in_thread(self._engine.stop), _SPARK_ENDS)
-        except TimeoutError:
+            async with asyncio.timeout(_SPARK_ENDS):
+                await in_thread(self._engine.stop)
+        except Exception as error:
+            log.debug("Spark is killed: %r", error)
             self._engine.kill()
         log.debug("ended in %.2f s", time.monotonic() - began)

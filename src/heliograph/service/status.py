@@ -23,6 +23,11 @@ class FlowStatus:
     refusals: tuple[Refusal, ...]
     failed_topics: dict[str, str]
 
+    @property
+    def stopped(self) -> int:
+        """Partitions and topics that are not copied and will not be by themselves."""
+        return sum(one.final for one in self.refusals) + len(self.failed_topics)
+
 
 class Rate:
     """Totals over the last seconds, as a rate per second."""

@@ -1,6 +1,6 @@
 """What can go wrong between us and a broker, sorted by what the caller should do about it.
 
-Kafka's numeric error codes stay inside this package; callers see a name and one of two kinds.
+Codes that callers act on have a name here; all others are told apart by whether they pass by themselves.
 """
 
 import kafka.errors as kafka_errors
@@ -39,7 +39,6 @@ _RENAMED = {6: "NOT_LEADER_OR_FOLLOWER", 10: "MESSAGE_TOO_LARGE", 17: "INVALID_T
 
 
 OFFSET_OUT_OF_RANGE = 1
-CORRUPT_MESSAGE = 2
 UNKNOWN_TOPIC_OR_PARTITION = 3
 UNSUPPORTED_VERSION = 35
 TOPIC_ALREADY_EXISTS = 36

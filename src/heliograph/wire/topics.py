@@ -68,7 +68,7 @@ async def delete_topics(client: ClusterClient, names: Collection[str]) -> dict[s
     return {got.name: _outcome(got.error_code, got.error_message) for got in answer.responses}
 
 
-async def own_configs(client: ClusterClient, names: Collection[str]) -> dict[str, dict[str, str]]:
+async def own_configs(client: ClusterClient, names: Collection[str]) -> dict[str, dict[str, str] | BrokerError]:
     """The settings made on each topic itself, without what it inherits from the broker's defaults."""
     if not names:
         return {}
@@ -80,10 +80,11 @@ async def own_configs(client: ClusterClient, names: Collection[str]) -> dict[str
     )
     connection = await client.to(next(iter(client.brokers)))
     answer = await connection.request(request, newest=4, oldest=1)
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, str] | BrokerError] = {}
     for got in answer.results:
         if got.error_code:
-            raise BrokerError(got.error_code, f"configs of topic {got.resource_name}: {got.error_message}")
+            found[got.resource_name] = BrokerError(got.error_code, got.error_message)
+            continue
         found[got.resource_name] = {
             entry.name: entry.value
             for entry in got.configs
