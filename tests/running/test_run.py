@@ -144,6 +144,15 @@ def test_spark_settings_pass_through(pair: Pair, topic: str, properties: Path) -
     assert "spark.speculation" in done.stderr
 
 
+def test_a_spark_that_does_not_start_is_told_in_one_line(pair: Pair, topic: str, properties: Path) -> None:
+    pair.a.create(topic)
+    done = heliograph("run", properties, "--conf", "spark.driver.memory=no-size")
+    assert done.returncode == 1
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    assert "Spark does not start" in line
+    assert "Traceback" not in done.stderr
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

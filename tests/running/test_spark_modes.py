@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
+
+import psutil
 
 import heliograph as package
 from logs import Pair, some_records
@@ -30,21 +33,42 @@ def test_leases_run_on_separate_executors(pair: Pair, topic: str, properties: Pa
         assert pair.b.read(f"A.{topic}", partition) == pair.a.read(topic, partition)
 
 
-def test_it_runs_under_spark_submit(pair: Pair, topic: str, properties: Path) -> None:
-    pair.a.create(topic)
-    pair.a.write(topic, some_records(500))
+def _submit(*arguments: object) -> tuple[list[str], dict[str, str]]:
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
     submit = Path(spec.origin).parent / "bin" / "spark-submit"
     script = Path(package.__file__).parent.parent / "heliograph_submit.py"
-    done = subprocess.run(
-        [submit, "--master", "local[2]", script, "run", properties, "--until-caught-up"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable},
-        check=False,
-    )
+    command = [str(one) for one in (submit, "--master", "local[2]", script, *arguments)]
+    return command, os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def test_it_runs_under_spark_submit(pair: Pair, topic: str, properties: Path) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(500))
+    command, env = _submit("run", properties, "--until-caught-up")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
     assert done.returncode == 0, done.stderr
     assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
+
+
+def test_under_spark_submit_a_killed_jvm_takes_the_driver_with_it(
+    pair: Pair, topic: str, properties: Path, tmp_path: Path
+) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    command, env = _submit("run", properties)
+    with (tmp_path / "log").open("wb") as output:
+        jvm = subprocess.Popen(command, stdout=output, stderr=output, env=env)  # spark-submit becomes the JVM
+    try:
+        deadline = time.monotonic() + 60
+        while pair.b.partitions(f"A.{topic}") == 0 or pair.b.bounds(f"A.{topic}")[1] < 10:
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.2)
+        family = psutil.Process(jvm.pid).children(recursive=True)
+        assert family
+    finally:
+        jvm.kill()
+        jvm.wait()
+    _gone, alive = psutil.wait_procs(family, timeout=6)
+    assert alive == []
