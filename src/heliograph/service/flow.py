@@ -155,8 +155,11 @@ class FlowRunner:
         self._progress.update(outcome.progress)
         refused = {one.partition: one for one in outcome.refusals}
         for partition in self._refusals.keys() & outcome.progress.keys() - refused.keys():
-            del self._refusals[partition]
-            log.info("%s: %s is being copied again", self.flow.name, partition)
+            refusal = self._refusals[partition]
+            # A lease that ended before it met the refusal again is no proof that it is gone.
+            if not refusal.final or outcome.progress[partition].position.source > refusal.source_offset:
+                del self._refusals[partition]
+                log.info("%s: %s is being copied again", self.flow.name, partition)
         self._note_refusals(outcome.refusals)
 
     def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
