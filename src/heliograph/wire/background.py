@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -13,22 +13,17 @@ def in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
+    def deliver(settle: Callable[[Any], None], value: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(lambda: None if future.done() else settle(value))
 
     def run() -> None:
-        result, error = None, None
         try:
             result = function()
-        except BaseException as caught:
-            error = caught
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
+        except BaseException as error:
+            deliver(future.set_exception, error)
+        else:
+            deliver(future.set_result, result)
 
     threading.Thread(target=run, daemon=True).start()
     return future
