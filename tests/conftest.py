@@ -20,8 +20,9 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def pair(sandbox: Sandbox) -> Pair:
-    # Compaction within a second, for the tests of what it leaves behind.
-    spec = ClusterSpec(settings={"log.cleaner.backoff.ms": "300"})
+    # Compaction within a second, for the tests of what it leaves behind; and no retention, which goes by the records'
+    # times, and those are from 1970 in some tests.
+    spec = ClusterSpec(settings={"log.cleaner.backoff.ms": "300", "log.retention.ms": "-1"})
     a, b = sandbox.start({"A": spec, "B": spec})
     return Pair(Log(a.bootstrap), Log(b.bootstrap))
 

@@ -3,10 +3,11 @@
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
@@ -85,11 +86,14 @@ class Log:
         chunks = [records[at : at + per_batch] for at in range(0, len(records), per_batch)]
         self.append(topic, [encode(chunk, codec) for chunk in chunks], partition)
 
-    def read(self, topic: str, partition: int = 0) -> list[Seen]:
+    def read(self, topic: str, partition: int = 0, committed: bool = True) -> list[Seen]:
         """Every record, by a plain consumer."""
         place = TopicPartition(topic, partition)
         consumer: Any = KafkaConsumer(
-            bootstrap_servers=self.bootstrap, enable_auto_commit=False, isolation_level="read_committed", group_id=None
+            bootstrap_servers=self.bootstrap,
+            enable_auto_commit=False,
+            isolation_level="read_committed" if committed else "read_uncommitted",
+            group_id=None,
         )
         try:
             consumer.assign([place])
@@ -132,6 +136,27 @@ class Log:
         self._with_client(do)
         return found
 
+    def transaction(self, topic: str, count: int, commit: bool | None = True, per_batch: int = 10) -> Any:
+        """Records in a transaction, which is committed, aborted or (None) left open; then its producer is returned."""
+        producer: Any = KafkaProducer(
+            bootstrap_servers=self.bootstrap, transactional_id=uuid.uuid4().hex, batch_size=1, linger_ms=0
+        )
+        producer.init_transactions()
+        producer.begin_transaction()
+        for number in range(count):
+            producer.send(topic, f"{number}-{uuid.uuid4().hex}".encode(), partition=0)
+            if number % per_batch == per_batch - 1:
+                producer.flush()
+        producer.flush()
+        if commit is None:
+            return producer
+        end = self.bounds(topic)[1]
+        producer.commit_transaction() if commit else producer.abort_transaction()
+        producer.close()
+        while self.bounds(topic)[1] == end:  # the answer comes before the marker is in the log
+            time.sleep(0.02)
+        return None
+
     def partitions(self, topic: str) -> int:
         counts: list[int] = []
 
@@ -151,6 +176,27 @@ class Log:
                 client.close()
 
         asyncio.run(main())
+
+    def create_compacted(self, topic: str, keys: Callable[[int], bytes], count: int = 300, codec: int = 0) -> None:
+        """A topic with holes, as the broker's own compaction leaves them."""
+        self.create(
+            topic,
+            cleanup_policy="compact",
+            segment_ms="100",
+            min_cleanable_dirty_ratio="0.001",
+            max_compaction_lag_ms="100",
+            segment_bytes="1048576",
+        )
+        now = int(time.time() * 1000)
+        records = [
+            Record(0, now + n, keys(n), f"{n}-{uuid.uuid4().hex}".encode(), (("n", b"%d" % n),)) for n in range(count)
+        ]
+        self.write(topic, records, codec=codec, per_batch=20)
+        deadline = time.monotonic() + 60
+        while sum(count for count, _codec in self.boundaries(topic)) >= count:
+            assert time.monotonic() < deadline, "the broker has not compacted the topic"
+            self.write(topic, [Record(0, int(time.time() * 1000), b"other", b"roll")])
+            time.sleep(0.5)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ async def prepare(flow: Flow) -> tuple[MirrorPartition, ...]:
     try:
         await source.connect()
         await target.connect()
-        await ensure_internal_topics(flow.source.alias, target)
+        await ensure_internal_topics(flow.source.alias, target, dead_letters=True)
         synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
         assert not synced.failed, synced.failed
         return tuple(

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from heliograph.wire.batches import BadBatch, rewrite, sequence, split
 from heliograph.wire.records import Record, encode
@@ -53,11 +54,14 @@ def test_an_impossible_length_is_an_error_and_not_an_endless_loop() -> None:
         list(split(bytes(whole)))
 
 
-def test_an_old_message_format_is_shown_and_nothing_after_it() -> None:
-    old = bytearray(encode([Record(0, 1, b"k", b"v")]))
-    old[16] = 1
-    (batch,) = split(bytes(old) + encode([Record(0, 1, b"k", b"v")]))
-    assert batch.magic == 1
+def test_messages_of_the_old_formats_are_found_between_batches() -> None:
+    old = LegacyRecordBatchBuilder(magic=1, compression_type=0, batch_size=1 << 20)
+    for number in range(3):
+        old.append(number, timestamp=5, key=b"k", value=b"v")
+    new = encode([Record(0, 1, b"k", b"v")])
+    found = list(split(new + bytes(old.build()) + new))
+    assert [batch.magic for batch in found] == [2, 1, 1, 1, 2]
+    assert [batch.next_offset for batch in found[1:4]] == [1, 2, 3]
 
 
 def test_the_delete_horizon_flag_of_a_compacted_source_does_not_travel() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from heliograph.model.internal_topics import PROGRESS, intervals_topic, signals_topic
+from heliograph.model.internal_topics import PROGRESS, dead_letters_topic, intervals_topic, signals_topic
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -14,8 +14,9 @@ _HOUR = str(3600 * 1000)
 _PLAIN = (("compression.type", "uncompressed"),)
 
 
-async def ensure_internal_topics(source_alias: str, target: ClusterClient) -> None:
-    """The intervals (kept for good, compacted) and the signals (kept for an hour) of one flow."""
+async def ensure_internal_topics(source_alias: str, target: ClusterClient, dead_letters: bool = False) -> None:
+    """The intervals (kept for good, compacted), the signals (kept for an hour) and, where wanted, the records that the
+    target refused (kept for good) of one flow."""
     replicas = min(3, len(target.brokers))
     wanted = [
         NewTopic(intervals_topic(source_alias), 1, replicas, (*_PLAIN, ("cleanup.policy", "compact"))),
@@ -26,6 +27,9 @@ async def ensure_internal_topics(source_alias: str, target: ClusterClient) -> No
             (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR)),
         ),
     ]
+    if dead_letters:
+        keep = (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", "-1"), ("max.message.bytes", str(1 << 30)))
+        wanted.append(NewTopic(dead_letters_topic(source_alias), 1, replicas, keep))
     there = (await target.metadata([topic.name for topic in wanted])).topics
     missing = [topic for topic in wanted if there[topic.name].error]
     for name, error in (await create_topics(target, missing)).items():

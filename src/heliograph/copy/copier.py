@@ -7,19 +7,27 @@ when it dies, is cut off or overlaps with another copier, the next one resumes f
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from heliograph.copy.cursor import Budget, Cursor, Sent, State
+from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
+from heliograph.copy.dead_letters import park
+from heliograph.copy.intake import Rules
 from heliograph.copy.ledger import Ledger
+from heliograph.copy.limits import settle_limits
+from heliograph.copy.pace import Pace
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Report, is_end_of
-from heliograph.copy.work import MirrorPartition, Outcome, Progress, Refusal, Work, producer_id
+from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
+from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
+from heliograph.model.intervals import Entry
+from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.records import tail, write
@@ -39,6 +47,9 @@ class Copier:
         self._target = ClusterClient(flow.target)
         self._ledger = Ledger(self._target, flow.source.alias, work.intervals, work.intervals_from)
         self.budget = Budget(flow.buffer_memory)
+        self._pace = Pace(work.bytes_per_second)
+        self._park = flow.policies.refused_record == CONTINUE
+        self._rules = Rules(flow.reading.committed_only, flow.writing.join_up_to, park=self._park)
         self.cursors = [
             Cursor(key, producer_id(flow.name, key), position=work.positions.get(key)) for key in work.partitions
         ]
@@ -49,6 +60,9 @@ class Copier:
         self._until = time.monotonic() + work.seconds
         self._stop = asyncio.Event()
         self._resume_wake = asyncio.Event()
+        self._to_record: dict[Cursor, None] = {}
+        self._record_wake = asyncio.Event()
+        self._notices: list[Notice] = []
         self._records = 0
         self._size = 0
         self._changed: set[Cursor] = set()
@@ -60,6 +74,7 @@ class Copier:
         """Copy until the lease's time is up or somebody says stop."""
         try:
             self._start(self._keep_resuming())
+            self._start(self._keep_recording())
             if signals:
                 self._start(self._listen())
                 self._start(self._report())
@@ -78,6 +93,7 @@ class Copier:
                 self._size,
                 {cursor.key: progress for cursor in self.cursors if (progress := _progress(cursor)) is not None},
                 tuple(told for cursor in self.cursors if (told := cursor.refusal or cursor.trouble) is not None),
+                tuple(self._notices),
             )
         finally:
             for task in self._tasks:
@@ -111,26 +127,29 @@ class Copier:
 
     # --- what reader and writer call ------------------------------------------------------------------------
 
-    def _reading_from(self, node: int) -> Iterator[Cursor]:
-        return (cursor for cursor in self.cursors if cursor.source_leader == node)
-
-    def _queued(self, cursor: Cursor) -> None:
-        self._writer(cursor.target_leader).offer(cursor)
+    def _queued(self, cursor: Cursor, must_be_recorded: bool) -> None:
+        self._changed.add(cursor)
+        if must_be_recorded:
+            self._to_record[cursor] = None
+            self._record_wake.set()
+        if cursor.queue:
+            self._writer(cursor.target_leader).offer(cursor)
 
     def _landed(self, cursor: Cursor, sent: Sent) -> None:
-        self._records += sent.batch.count
-        self._size += sent.batch.size
+        self._records += sent.parcel.batch.count
+        self._size += sent.parcel.batch.size
         self._changed.add(cursor)
 
-    def _settled(self, may_resume: bool) -> None:
+    def _settled(self, cursors: list[Cursor]) -> None:
         """An answer came in: there may be room to read more, or a cursor may be ready to resume."""
-        if may_resume:
-            self._resume_wake.set()
-        self._wake_readers()
+        for cursor in cursors:
+            if cursor.state is State.RESUMING:
+                self._resume_wake.set()
+            if cursor.source_leader in self._readers:
+                self._readers[cursor.source_leader].room_for(cursor)
 
-    def _wake_readers(self) -> None:
-        for reader in self._readers.values():
-            reader.wake.set()
+    def _notice(self, notice: Notice) -> None:
+        self._notices.append(notice)
 
     def _lost(self, cursor: Cursor, why: str, suspicious: bool) -> None:
         """This cursor must find its position again. A suspicious cause ends our patience when it keeps coming back."""
@@ -142,7 +161,8 @@ class Copier:
             cursor.give_up("keeps-failing", why, at.source if at else -1, at.target if at else -1)
         self._changed.add(cursor)
         self._resume_wake.set()
-        self._wake_readers()  # what it held in memory is free for others
+        if cursor.source_leader in self._readers:
+            self._readers[cursor.source_leader].look_at(cursor)
 
     # --- the parts ------------------------------------------------------------------------------------------
 
@@ -153,26 +173,28 @@ class Copier:
                 node,
                 self._work.flow.writing,
                 self._until,
+                self._park,
                 landed=self._landed,
                 settled=self._settled,
                 lost=self._lost,
             )
         return self._writers[node]
 
-    def _wake_reader(self, node: int) -> None:
+    def _reader(self, node: int) -> Reader:
         if node not in self._readers:
             self._readers[node] = Reader(
                 self._source,
                 node,
                 self._work.flow.reading,
                 self.budget,
-                self._reading_from,
+                self._pace,
+                lambda: self._rules,
                 queued=self._queued,
                 lost=self._lost,
             )
             self.budget.readers = len(self._readers)
             self._start(self._readers[node].run())
-        self._readers[node].wake.set()
+        return self._readers[node]
 
     async def _keep_resuming(self) -> None:
         while True:
@@ -190,16 +212,77 @@ class Copier:
                     await self._resume_wake.wait()
 
     async def _resume(self, due: list[Cursor]) -> None:
+        flow = self._work.flow
         try:
-            ready = await resume(due, self._source, self._target, self._ledger, self._lost)
+            await settle_limits(due, self._target, flow.may_raise_limits, self._notice)
+            ready = await resume(
+                due,
+                self._source,
+                self._target,
+                self._ledger,
+                flow.policies,
+                flow.reading.committed_only,
+                lost=self._lost,
+                notice=self._notice,
+            )
+            for leader in {cursor.target_leader for cursor in ready}:
+                zstd = takes_zstd(await self._target.to(leader))
+                self._rules = replace(self._rules, zstd=self._rules.zstd and zstd)
         except WireError as error:
             for cursor in due:
                 if cursor.state is State.RESUMING:
                     self._lost(cursor, f"positions cannot be found: {error}", False)
             return
         self._changed.update(due)
-        for node in {cursor.source_leader for cursor in ready}:
-            self._wake_reader(node)
+        for cursor in ready:
+            self._reader(cursor.source_leader).look_at(cursor)
+
+    async def _keep_recording(self) -> None:
+        """Write down what must be before it is sent, for all cursors that wait for it at once."""
+        while True:
+            self._record_wake.clear()
+            due = [(cursor, cursor.generation, tuple(cursor.unrecorded)) for cursor in self._to_record]
+            self._to_record.clear()
+            if not due:
+                await self._record_wake.wait()
+            elif time.monotonic() >= self._until:
+                return  # as for appends: another may have copied on since
+            else:
+                await self._record(due)
+
+    async def _record(self, due: list[tuple[Cursor, int, tuple[Unrecorded, ...]]]) -> None:
+        try:
+            for cursor, _generation, waiting in due:
+                await self._put_aside(cursor, waiting)
+            await self._ledger.write(
+                [
+                    Entry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, one.intervals)
+                    for cursor, _generation, waiting in due
+                    for one in waiting
+                    if one.intervals
+                ]
+            )
+        except WireError as error:
+            for cursor, generation, _waiting in due:
+                if cursor.generation == generation:
+                    self._lost(cursor, f"intervals cannot be written down: {error}", False)
+            return
+        for cursor, generation, waiting in due:
+            if cursor.generation == generation:
+                for _ in waiting:
+                    cursor.unrecorded.popleft()
+                if cursor.queue:
+                    self._writer(cursor.target_leader).offer(cursor)
+
+    async def _put_aside(self, cursor: Cursor, waiting: tuple[Unrecorded, ...]) -> None:
+        left_out = [one for each in waiting for one in each.left_out]
+        if not left_out:
+            return
+        await park(self._target, self._work.flow, cursor.key, left_out)
+        for one in left_out:
+            cursor.unwanted.pop(one.record.offset, None)
+            text = f"the record was put aside, as the target does not take it: {one.why}"
+            self._notice(Notice(cursor.key, "parked", 1, one.record.offset, cursor.append_at, text))
 
     # --- signals --------------------------------------------------------------------------------------------
 
@@ -221,22 +304,27 @@ class Copier:
     async def _report(self) -> None:
         name = signals_topic(self._work.flow.source.alias)
         told: dict[MirrorPartition, Refusal | None] = {}
+        noticed = 0
         while True:
             await asyncio.sleep(_REPORT_EVERY)
             now = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
             refusals = tuple(one for key, one in now.items() if one is not None and one != told.get(key))
             changed = set(islice(self._changed, _PARTITIONS_AT_ONCE))
-            if not changed and not refusals:
+            news = tuple(self._notices[noticed : noticed + _PARTITIONS_AT_ONCE])
+            if not changed and not refusals and not news:
                 continue
             self._changed -= changed
             at = {cursor.key: progress for cursor in changed if (progress := _progress(cursor)) is not None}
-            report = Report(self._work.lease, self._records, self._size, at, refusals[:_PARTITIONS_AT_ONCE])
+            report = Report(
+                self._work.lease, self._records, self._size, at, refusals[:_PARTITIONS_AT_ONCE], news, noticed
+            )
             try:
                 topic = (await self._target.metadata([name])).topics[name]
                 if topic.error:
                     raise BrokerError(topic.error)
                 await write(self._target, topic, PROGRESS, [report.to_record()], int(time.time() * 1000))
                 told.update({one.partition: one for one in report.refusals})
+                noticed += len(news)
             except WireError as error:
                 self._changed |= changed
                 log.debug("progress cannot be reported: %s", error)

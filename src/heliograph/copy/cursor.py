@@ -4,10 +4,11 @@ import enum
 import time
 import uuid
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from heliograph.copy.intake import Intake, LeftOut, Parcel
 from heliograph.copy.work import MirrorPartition, Position, Refusal
-from heliograph.wire.batches import Batch
+from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.cluster import NO_ID
 
 _FIRST_PAUSE = 0.1
@@ -43,8 +44,10 @@ class Budget:
         """What one reader may ask for now."""
         return min(self.limit - self.held, self.limit // self.readers)
 
-    def crowded(self, leader: int) -> bool:
-        return self.held_for.get(leader, 0) >= self.limit // max(1, len(self.held_for))
+    def crowds(self, before: set[int]) -> set[int]:
+        """Target leaders for which so much is held that others would go short; they are until half of it is gone."""
+        share = self.limit // max(1, len(self.held_for))
+        return {leader for leader, held in self.held_for.items() if held >= (share / 2 if leader in before else share)}
 
     def hold(self, size: int, leader: int) -> None:
         self.held += size
@@ -73,12 +76,21 @@ class Chunk:
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """One batch that was handed to the target, and where it must land."""
+    """One parcel that was handed to the target, and where it must land."""
 
-    batch: Batch
+    parcel: Parcel
     chunk: Chunk
     target_offset: int
     generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """What must be written down before parcels from mirror offset `target` on may be sent."""
+
+    target: int
+    intervals: tuple[Interval, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -90,15 +102,25 @@ class Cursor:
     source_leader: int = -1
     target_leader: int = -1
     source_id: uuid.UUID = NO_ID
+    mirror_id: str = ""
+    intervals: Intervals = field(default_factory=Intervals)  # as far as they are written down
+    shift: int = 0  # see Interval
     source_end: int = -1
     position: Position | None = None
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
     append_at: int = 0
-    queue: deque[tuple[Batch, Chunk]] = field(default_factory=deque)
+    plan_at: int = 0  # where the next parcel to be queued will be appended
+    queue: deque[tuple[Parcel, Chunk]] = field(default_factory=deque)
     queued_bytes: int = 0
     in_flight: deque[Sent] = field(default_factory=deque)
+    unrecorded: deque[Unrecorded] = field(default_factory=deque)
     proven: bool = False  # the target has taken a batch since the last start, so it knows our sequence
+    largest: int = 0  # the mirror's limit for batches, once it has been met
+    too_large: int = 0  # size of a batch that the mirror did not take
+    unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
+    alone_before: int = 0  # source offset up to which records are sent one by one, to find those that are refused
+    cut_at: int | None = None  # the source says that its log is another one from here on
     refusal: Refusal | None = None
     trouble: Refusal | None = None  # what keeps it waiting, when that takes long
     faults: int = 0  # in a row, without progress
@@ -106,24 +128,63 @@ class Cursor:
     unwell_since: float = 0.0
     not_before: float = 0.0
 
-    def start(self, position: Position) -> None:
+    def start(self, position: Position, shift: int) -> None:
         self.position = position
+        self.shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
-        self.append_at = position.target
+        self.append_at = self.plan_at = position.target
         self.proven = False
+        self.cut_at = None
         self.state = State.COPYING
 
     @property
     def readable(self) -> bool:
         return self.state is State.COPYING and self.refusal is None
 
-    def push(self, batch: Batch, chunk: Chunk) -> None:
-        chunk.take()
-        self.queue.append((batch, chunk))
-        self.queued_bytes += batch.size
-        self.fetch_at = batch.next_offset
-        self.epoch = batch.leader_epoch
+    @property
+    def source_id_hex(self) -> str:
+        return self.source_id.hex if self.source_id.int else ""
+
+    def take(self, intake: Intake, chunk: Chunk) -> bool:
+        """Queue what was fetched; whether something must be written down before it may be sent."""
+        planned = self._plan(intake.parcels)
+        new = bool(intake.left_out) or not self.intervals.agree(planned)
+        if new:
+            self.unrecorded.append(Unrecorded(self.plan_at, tuple(planned), tuple(intake.left_out)))
+        for parcel in intake.parcels:
+            held = Chunk(chunk.budget, parcel.batch.size, chunk.leader) if parcel.fresh else chunk
+            held.take()
+            self.queue.append((parcel, held))
+            self.queued_bytes += parcel.batch.size
+            self.plan_at += parcel.batch.count
+        self.fetch_at = intake.next_source
+        self.epoch = intake.epoch
+        if not intake.parcels:
+            self._pass_over()
+        return new
+
+    def _plan(self, parcels: list[Parcel]) -> list[Interval]:
+        """Where the records of these parcels will be."""
+        planned: list[list[int]] = []
+        at = self.plan_at
+        for parcel in parcels:
+            for source, count in parcel.runs:
+                if planned and planned[-1][1] + planned[-1][2] == source:
+                    planned[-1][2] += count
+                else:
+                    planned.append([at, source, count])
+                at += count
+        return [Interval(target, source, count, self.source_id_hex, self.shift) for target, source, count in planned]
+
+    def _pass_over(self) -> None:
+        """There was nothing to copy up to fetch_at: whatever was last on its way now stands for that as well."""
+        if self.queue:
+            self.queue[-1][0].next_source = self.fetch_at
+        elif self.in_flight:
+            self.in_flight[-1].parcel.next_source = self.fetch_at
+        elif self.position is not None:
+            self.position = replace(self.position, source=self.fetch_at, epoch=self.epoch)
 
     @property
     def may_send(self) -> int:
@@ -132,20 +193,23 @@ class Cursor:
         A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
         right behind would land in its place; so the first goes alone.
         """
+        if self.unrecorded and self.append_at >= self.unrecorded[0].target:
+            return 0
         return (_IN_FLIGHT if self.proven else 1) - len(self.in_flight)
 
     def pop(self) -> Sent:
-        """Take the next batch to send; its place in the mirror is fixed by that."""
-        batch, chunk = self.queue.popleft()
-        self.queued_bytes -= batch.size
-        sent = Sent(batch, chunk, self.append_at, self.generation)
-        self.append_at += batch.count
+        """Take the next parcel to send; its place in the mirror is fixed by that."""
+        parcel, chunk = self.queue.popleft()
+        self.queued_bytes -= parcel.batch.size
+        sent = Sent(parcel, chunk, self.append_at, self.generation)
+        self.append_at += parcel.batch.count
         self.in_flight.append(sent)
         return sent
 
     def landed(self, sent: Sent) -> None:
         """The target holds this batch where it belongs."""
-        self.position = Position(sent.batch.next_offset, sent.target_offset + sent.batch.count, sent.batch.leader_epoch)
+        batch = sent.parcel.batch
+        self.position = Position(sent.parcel.next_source, sent.target_offset + batch.count, batch.leader_epoch)
         self.proven = True
         self.is_well()
 
@@ -192,7 +256,8 @@ class Cursor:
         self.state = State.REFUSED
 
     def drop_queue(self) -> None:
-        for _batch, chunk in self.queue:
+        for _parcel, chunk in self.queue:
             chunk.release()
         self.queue.clear()
         self.queued_bytes = 0
+        self.unrecorded.clear()

@@ -1,20 +1,25 @@
 """The intervals of a flow in their internal topic on the target: read on, write down first.
 
-One partition, compacted, shared by all leases of the flow. Writing the same interval twice does no harm.
+One partition, compacted, shared by all leases of the flow. Writing the same intervals twice does no harm. Of a mirror
+with very many gaps only the last intervals are kept in memory; `recall` reads the others again.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from heliograph.model.internal_topics import intervals_topic
-from heliograph.model.intervals import Interval, Partition, from_record, to_record
+from heliograph.model.intervals import Entry, Intervals, Partition, from_record, to_record
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import read, write
 
 _AT_ONCE = 500
+_BYTES_AT_ONCE = 400_000
+_KEEP = 1000
+
+Known = dict[str, Intervals]  # by mirror id
 
 
 class Ledger:
@@ -22,12 +27,12 @@ class Ledger:
         self,
         target: ClusterClient,
         source_alias: str,
-        known: Mapping[Partition, tuple[Interval, ...]] | None = None,
+        known: Mapping[Partition, Known] | None = None,
         next_offset: int = 0,
     ) -> None:
         self._target = target
         self._name = intervals_topic(source_alias)
-        self._intervals = dict(known or {})
+        self._known: dict[Partition, Known] = dict(known or {})
         self.next_offset = next_offset
         self._reading = asyncio.Lock()
 
@@ -38,29 +43,60 @@ class Ledger:
             end = await self._offset(topic, LATEST)
             if end <= self.next_offset:
                 return
-            start = max(self.next_offset, await self._offset(topic, EARLIEST))
-            async for record in read(self._target, topic, 0, start, end):
-                if record.key is not None and record.value is not None:
-                    self._note(*from_record(record.key, record.value))
+            for entry in await self._read(topic, self.next_offset, end):
+                self._note(entry)
             self.next_offset = end
 
-    async def write(self, entries: Sequence[tuple[Partition, Interval]]) -> None:
+    async def recall(self, partitions: Collection[Partition]) -> None:
+        """Read everything about these partitions again, to know even the intervals that were forgotten."""
+        async with self._reading:
+            topic = await self._topic()
+            entries = await self._read(topic, 0, await self._offset(topic, LATEST))
+            for one in partitions:
+                self._known.pop(one, None)
+            for entry in entries:
+                if entry.partition in partitions:
+                    self._note(entry, keep=None)
+
+    async def write(self, entries: Sequence[Entry]) -> None:
         """Returns when all in-sync replicas of the target have it."""
         if not entries:
             return
         topic = await self._topic()
-        pairs = [to_record(partition, interval) for partition, interval in entries]
-        for at in range(0, len(pairs), _AT_ONCE):  # a batch has a size limit (MESSAGE_TOO_LARGE)
-            await write(self._target, topic, 0, pairs[at : at + _AT_ONCE], int(time.time() * 1000))
-        for partition, interval in entries:
-            self._note(partition, interval)
+        pairs: list[tuple[bytes, bytes]] = []
+        size = 0
+        for pair in map(to_record, entries):
+            if pairs and (len(pairs) >= _AT_ONCE or size + len(pair[1]) > _BYTES_AT_ONCE):
+                await write(self._target, topic, 0, pairs, int(time.time() * 1000))  # a batch has a size limit
+                pairs, size = [], 0
+            pairs.append(pair)
+            size += len(pair[1])
+        await write(self._target, topic, 0, pairs, int(time.time() * 1000))
+        for entry in entries:
+            self._note(entry)
 
-    def of(self, partition: Partition) -> tuple[Interval, ...]:
-        return self._intervals.get(partition, ())
+    def of(self, partition: Partition, mirror_id: str) -> Intervals:
+        known = self._known.setdefault(partition, {})
+        if mirror_id not in known:
+            known[mirror_id] = Intervals(keep=_KEEP)
+        return known[mirror_id]
 
-    def _note(self, partition: Partition, interval: Interval) -> None:
-        others = (one for one in self.of(partition) if one.target != interval.target)
-        self._intervals[partition] = (*others, interval)
+    def all_of(self, partition: Partition) -> Known:
+        return self._known.get(partition, {})
+
+    def _note(self, entry: Entry, keep: int | None = _KEEP) -> None:
+        known = self._known.setdefault(entry.partition, {})
+        if entry.mirror_id not in known:
+            known[entry.mirror_id] = Intervals(keep=keep)
+        known[entry.mirror_id].put(entry.intervals)
+
+    async def _read(self, topic: Topic, start: int, end: int) -> list[Entry]:
+        start = max(start, await self._offset(topic, EARLIEST))
+        return [
+            from_record(record.key, record.value)
+            async for record in read(self._target, topic, 0, start, end)
+            if record.key is not None and record.value is not None
+        ]
 
     async def _topic(self) -> Topic:
         topic = (await self._target.metadata([self._name])).topics[self._name]

@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 
 from heliograph.copy.work import Position
-from heliograph.model.intervals import Interval, covering
+from heliograph.model.flow import CONTINUE, Policies
+from heliograph.model.intervals import Interval, Intervals
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was just read from both clusters about one partition."""
+    """What was just read from both clusters about one partition.
+
+    `earlier_mirror`: records were copied to a mirror of this name that is gone. `sure`: what looks like a source that
+    has lost its end has looked so several times, so it is not a leader that lags behind.
+    """
 
     source_start: int
     source_end: int
@@ -16,14 +21,23 @@ class Facts:
     mirror_end: int
     source_id: str
     mirror_id: str
+    earlier_mirror: bool = False
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Copy on from here. `new` is the interval to write down first, when a mirror begins."""
+    """Copy on from here. `new` is the interval to write down first, where one begins; `shift` is explained there.
+
+    `diverged`: the source does not have any more what was copied last, so the place to go on from must be looked for.
+    `event`: a word, a number of records and a sentence about what was passed over.
+    """
 
     position: Position
     new: Interval | None = None
+    shift: int = 0
+    diverged: bool = False
+    event: tuple[str, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +50,8 @@ class NoGo:
     final: bool = True
 
 
-def next_position(intervals: tuple[Interval, ...], facts: Facts) -> Go | NoGo:
-    interval = covering(intervals, facts.mirror_id, facts.mirror_end)
+def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go | NoGo:
+    interval = intervals.covering(facts.mirror_end)
     if interval is None:
         if facts.mirror_end > 0:
             return NoGo(
@@ -46,32 +60,37 @@ def next_position(intervals: tuple[Interval, ...], facts: Facts) -> Go | NoGo:
                 "copied; use another mirror name, or delete the mirror to copy it afresh",
                 facts.source_start,
             )
-        return _begin(facts)
+        gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
+        return _begin(facts, facts.source_start, 0, gone if facts.earlier_mirror else None)
     source = interval.source_of(facts.mirror_end)
     if interval.source_id != facts.source_id and facts.mirror_end == interval.target == 0:
-        return _begin(facts)  # nothing had been copied from the earlier one
+        return _begin(facts, facts.source_start, 0)  # nothing had been copied from the earlier one
     if interval.source_id != facts.source_id:
-        return NoGo(
-            "recreated-topic",
-            "the source topic was deleted and created again; what the mirror holds came from the earlier one",
-            source,
+        text = "the source topic was deleted and created again; what the mirror holds came from the earlier one"
+        if policies.recreated_topic != CONTINUE:
+            return NoGo("recreated-topic", text, source)
+        return _begin(
+            facts, facts.source_start, interval.shift, ("recreated-topic", 0, f"{text}; goes on with the new")
         )
     if source < facts.source_start:
-        return NoGo(
-            "data-loss",
-            f"the source begins at {facts.source_start}: {facts.source_start - source} records from {source} on were "
-            "deleted before they were copied",
-            source,
+        lost = facts.source_start - source
+        text = (
+            f"the source begins at {facts.source_start}: {lost} records from {source} on were deleted before they were "
+            "copied"
         )
-    if source > facts.source_end:
+        if policies.data_loss != CONTINUE:
+            return NoGo("data-loss", text, source)
+        return _begin(facts, facts.source_start, interval.shift, ("data-loss", lost, text))
+    if source > facts.source_end and not facts.sure:
         return NoGo(
             "source-truncated",
             f"the source ends at {facts.source_end}, but the mirror already holds everything up to {source - 1}",
             source,
             final=False,
         )
-    return Go(Position(source, facts.mirror_end))
+    return Go(Position(source, facts.mirror_end), shift=interval.shift, diverged=source > facts.source_end)
 
 
-def _begin(facts: Facts) -> Go:
-    return Go(Position(facts.source_start, 0), Interval(0, facts.source_start, facts.source_id, facts.mirror_id))
+def _begin(facts: Facts, source: int, shift: int, event: tuple[str, int, str] | None = None) -> Go:
+    new = Interval(facts.mirror_end, source, 0, facts.source_id, shift)
+    return Go(Position(source, facts.mirror_end), new, shift, event=event)

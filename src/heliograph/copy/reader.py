@@ -1,15 +1,20 @@
-"""Reading: one loop per source leader that fetches for all its partitions that have room for more."""
+"""Reading: one loop per source leader that fetches for all its partitions that have room for more.
+
+The broker remembers what is asked for (a fetch session), so a round costs what has changed since the last one: which
+cursors moved, filled up or have room again. Idle partitions cost nothing.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 
-from heliograph.copy.checks import objection
 from heliograph.copy.cursor import Budget, Chunk, Cursor
+from heliograph.copy.intake import Rules, take_in
+from heliograph.copy.pace import Pace
 from heliograph.model.flow import Reading
-from heliograph.wire.batches import BadBatch, split
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name
-from heliograph.wire.fetch import Fetched, Wanted, fetch
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, UNKNOWN_TOPIC_OR_PARTITION, WireError, error_name
+from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchSession, Limits, Place, Wanted
 
 # While a partition that is full now waits for its appends, do not sit out a long poll for the others.
 _SHORT_WAIT = 0.005
@@ -25,20 +30,39 @@ class Reader:
         node: int,
         reading: Reading,
         budget: Budget,
-        cursors: Callable[[int], Iterable[Cursor]],
+        pace: Pace,
+        rules: Callable[[], Rules],
         *,
-        queued: Callable[[Cursor], None],
+        queued: Callable[[Cursor, bool], None],
         lost: Callable[[Cursor, str, bool], None],
     ) -> None:
         self._source = source
         self._node = node
         self._reading = reading
         self._budget = budget
-        self._cursors = cursors
+        self._pace = pace
+        self._rules = rules
         self._queued = queued
         self._lost = lost
-        self._turn = 0
-        self.wake = asyncio.Event()
+        self._cursors: dict[Place, Cursor] = {}
+        self._asked: dict[Place, tuple[Cursor, int]] = {}  # with the generation that asked
+        self._changed: dict[Cursor, None] = {}  # whose ask may be another one than the broker knows
+        self._dropped: set[Place] = set()  # that the broker need not remember any more
+        self._full: set[Cursor] = set()  # would read on if there were room
+        self._crowded: set[int] = set()  # target leaders whose share of memory is used up
+        self._wake = asyncio.Event()
+
+    def look_at(self, cursor: Cursor) -> None:
+        """Something about this cursor changed: it may read from here, or not any more, or has room again."""
+        self._cursors[_place(cursor)] = cursor
+        self._changed[cursor] = None
+        self._wake.set()
+
+    def room_for(self, cursor: Cursor) -> None:
+        """A batch of this cursor is done with."""
+        if cursor in self._full:
+            self._changed[cursor] = None
+        self._wake.set()
 
     async def run(self) -> None:
         while True:
@@ -48,58 +72,105 @@ class Reader:
                 self._lose_all(f"source broker {self._node}: {error}")
                 await self._idle()
                 continue
+            isolation = READ_COMMITTED if self._reading.committed_only else READ_UNCOMMITTED
+            session = FetchSession(connection, isolation)
+            self._changed = dict.fromkeys(self._cursors.values())
+            self._asked.clear()
+            self._dropped.clear()
             try:
                 while True:
-                    wanted, short = self._wanted()
-                    if not wanted:
-                        await self._idle()
-                        continue
-                    size = min(self._reading.fetch_max_bytes, self._budget.allowance)
-                    self._budget.held += size  # spoken for until the answer is here and counts itself
-                    try:
-                        answers = await fetch(
-                            connection,
-                            [ask for _cursor, ask, _generation in wanted],
-                            max_bytes=size,
-                            min_bytes=1 if short else self._reading.fetch_min_bytes,
-                            max_wait=_SHORT_WAIT if short else self._reading.fetch_max_wait,
-                        )
-                    finally:
-                        self._budget.held -= size
-                    self._take(wanted, answers)
+                    await self._round(session)
             except WireError as error:
                 self._lose_all(f"source broker {self._node}: {error}")
             finally:
                 connection.close()
 
+    async def _round(self, session: FetchSession) -> None:
+        if not self._enough_memory():
+            await self._idle()
+            return
+        wanted = self._news()
+        if not self._asked:
+            await self._idle()
+            return
+        await self._pace.wait()
+        short = bool(self._full)
+        size = self._pace.most(min(self._reading.fetch_max_bytes, self._budget.allowance))
+        limits = Limits(
+            max(size, 1),
+            1 if short else self._reading.fetch_min_bytes,
+            _SHORT_WAIT if short else self._reading.fetch_max_wait,
+        )
+        self._budget.held += size  # spoken for until the answer is here and counts itself
+        try:
+            answers = await session.fetch(wanted, self._dropped, limits)
+            self._dropped.clear()
+        finally:
+            self._budget.held -= size
+        self._take(wanted, answers)
+        self._pace.spent(sum(len(one.data) for one in answers))
+        if session.throttled:
+            await asyncio.sleep(session.throttled)  # the broker would only keep the next request waiting
+
     async def _idle(self) -> None:
-        self.wake.clear()
-        await self.wake.wait()
+        self._wake.clear()
+        await self._wake.wait()
 
-    def _wanted(self) -> tuple[list[tuple[Cursor, Wanted, int]], bool]:
-        """The next request's partitions, and whether others would like to be in it but have no room."""
-        mine = [cursor for cursor in self._cursors(self._node) if cursor.readable]
-        if self._budget.allowance < min(_SMALLEST_FETCH, self._budget.limit // (2 * self._budget.readers)):
-            return [], True
+    def _enough_memory(self) -> bool:
+        return self._budget.allowance >= min(_SMALLEST_FETCH, self._budget.limit // (2 * self._budget.readers))
+
+    def _news(self) -> list[Wanted]:
+        """Partitions to ask for from a new place; others are noted to be left out."""
+        self._note_crowds()
+        wanted = []
+        changed, self._changed = self._changed, {}
+        for cursor in changed:
+            place = _place(cursor)
+            self._full.discard(cursor)
+            mine = cursor.source_leader == self._node and cursor.readable
+            if mine and self._has_room(cursor):
+                wanted.append(self._ask(cursor))
+                self._asked[place] = (cursor, cursor.generation)
+                self._dropped.discard(place)
+                continue
+            if mine:
+                self._full.add(cursor)
+            else:
+                self._cursors.pop(place, None)
+            if self._asked.pop(place, None) is not None:
+                self._dropped.add(place)
+        return wanted
+
+    def _note_crowds(self) -> None:
+        crowded = self._budget.crowds(self._crowded)
+        for leader in crowded ^ self._crowded:
+            for cursor in self._cursors.values():
+                if cursor.target_leader == leader:
+                    self._changed[cursor] = None
+        self._crowded = crowded
+
+    def _has_room(self, cursor: Cursor) -> bool:
+        return (
+            cursor.queued_bytes < 2 * self._reading.max_partition_fetch_bytes
+            and cursor.target_leader not in self._crowded
+        )
+
+    def _ask(self, cursor: Cursor) -> Wanted:
         size = self._reading.max_partition_fetch_bytes
-        ready = [
-            cursor
-            for cursor in mine
-            if cursor.queued_bytes < 2 * size and not self._budget.crowded(cursor.target_leader)
-        ]
-        # A broker fills its answer in the order of the request: begin with another partition each time.
-        self._turn += 1
-        turn = self._turn % max(1, len(ready))
-        return [(cursor, _ask(cursor, size), cursor.generation) for cursor in ready[turn:] + ready[:turn]], len(
-            ready
-        ) < len(mine)
+        return Wanted(cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size, cursor.epoch)
 
-    def _take(self, wanted: list[tuple[Cursor, Wanted, int]], answers: list[Fetched]) -> None:
-        asked = {(ask.topic, ask.partition): (cursor, generation) for cursor, ask, generation in wanted}
+    def _take(self, wanted: list[Wanted], answers: list[Fetched]) -> None:
+        silent = {one.place for one in wanted}
         for answer in answers:
-            cursor, generation = asked[answer.topic, answer.partition]
-            if cursor.generation == generation and cursor.readable:
+            place = (answer.topic, answer.partition)
+            silent.discard(place)
+            cursor, generation = self._asked.get(place, (None, 0))
+            if cursor is not None and cursor.generation == generation and cursor.readable:
                 self._take_one(cursor, answer)
+        for place in silent:  # asked for, and nothing to say: all is copied
+            cursor, generation = self._asked.get(place, (None, 0))
+            if cursor is not None and cursor.generation == generation:
+                _rest(cursor)
 
     def _take_one(self, cursor: Cursor, answer: Fetched) -> None:
         if answer.error == OFFSET_OUT_OF_RANGE:
@@ -109,16 +180,14 @@ class Reader:
             self._lost(cursor, f"the source has no offset {cursor.fetch_at} now", True)
             return
         if answer.error in TRANSIENT:
+            if answer.error == UNKNOWN_TOPIC_OR_PARTITION and not cursor.source_id.int:
+                cursor.position = None  # it may come back as another topic, which only its records will show
             self._lost(cursor, f"source: {error_name(answer.error)}", False)
             return
         if answer.diverged is not None:
-            cursor.refuse(
-                "source-truncated",
-                f"the source was cut back to offset {answer.diverged} when its leader changed, and written anew from "
-                "there; the mirror holds records that the source has lost",
-                cursor.fetch_at,
-                cursor.append_at,
-            )
+            cursor.cut_at = answer.diverged
+            cursor.position = None
+            self._lost(cursor, f"the source was cut back to {answer.diverged} and written anew", False)
             return
         if answer.error:
             name = error_name(answer.error)
@@ -126,35 +195,32 @@ class Reader:
             return
         cursor.source_end = answer.end
         if answer.data:
-            self._queue(cursor, answer.data)
-        elif not cursor.queue and not cursor.in_flight:
-            cursor.is_well()
+            self._queue(cursor, answer)
+        else:
+            _rest(cursor)
 
-    def _queue(self, cursor: Cursor, data: bytes) -> None:
-        chunk = Chunk(self._budget, len(data), cursor.target_leader)
-        ahead = sum(batch.count for batch, _chunk in cursor.queue)
-        try:
-            for batch in split(data):
-                problem = objection(batch, cursor.fetch_at)
-                if problem is not None:
-                    cursor.refuse(*problem, cursor.fetch_at, cursor.append_at + ahead)
-                    break
-                # The header will be written anew, checksum included: damage must be found before that hides it.
-                if not batch.intact():
-                    raise BadBatch("the checksum does not match")
-                cursor.push(batch, chunk)
-                ahead += batch.count
-        except BadBatch as error:
-            text = f"damaged data from the source: {error}"
-            cursor.refuse("damaged", text, cursor.fetch_at, cursor.append_at + ahead)
-        if cursor.queue:
-            self._queued(cursor)
+    def _queue(self, cursor: Cursor, answer: Fetched) -> None:
+        rules = self._rules()
+        if cursor.largest or cursor.alone_before:
+            rules = replace(rules, largest=cursor.largest, alone_before=cursor.alone_before)
+        intake = take_in(answer.data, cursor.fetch_at, cursor.epoch, rules, answer.aborted, cursor.unwanted)
+        chunk = Chunk(self._budget, len(answer.data), cursor.target_leader)
+        must_be_recorded = cursor.take(intake, chunk)
+        if intake.problem is not None:
+            cursor.refuse(*intake.problem, cursor.fetch_at, cursor.plan_at)
+        self.look_at(cursor)
+        self._queued(cursor, must_be_recorded)
 
     def _lose_all(self, reason: str) -> None:
-        for cursor in list(self._cursors(self._node)):
-            if cursor.readable:
+        for cursor in list(self._cursors.values()):
+            if cursor.source_leader == self._node and cursor.readable:
                 self._lost(cursor, reason, False)
 
 
-def _ask(cursor: Cursor, size: int) -> Wanted:
-    return Wanted(cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size, cursor.epoch)
+def _place(cursor: Cursor) -> Place:
+    return cursor.key.topic, cursor.key.partition
+
+
+def _rest(cursor: Cursor) -> None:
+    if not cursor.queue and not cursor.in_flight:
+        cursor.is_well()

@@ -1,30 +1,41 @@
 """Resuming: the one way from "I do not know where I am" to a position, for a start and after every fault.
 
 Asks both clusters about all partitions that need it at once, applies the rule of `position`, has `verify` look at the
-mirrors' last batches, and writes down the interval of a mirror that begins.
+mirrors' last batches, and writes down the intervals that begin.
 """
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, NoGo, next_position
-from heliograph.copy.verify import Resumed, verified
+from heliograph.copy.position import Facts, Go, NoGo, next_position
+from heliograph.copy.verify import Clusters, Resumed, verified
+from heliograph.copy.work import Notice
+from heliograph.model.flow import Policies
+from heliograph.model.intervals import Entry
 from heliograph.wire.cluster import ClusterClient, Metadata
+from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
+
+# A source that seems to end before what was copied is believed after so many looks.
+_SURE_AFTER = 3
 
 
 async def resume(
-    cursors: Sequence[Cursor],
+    cursors: list[Cursor],
     source: ClusterClient,
     target: ClusterClient,
     ledger: Ledger,
+    policies: Policies,
+    committed_only: bool,
+    *,
     lost: Callable[[Cursor, str, bool], None],
+    notice: Callable[[Notice], None],
 ) -> list[Cursor]:
-    """Give each cursor its position, refuse it, or put it back with `lost`; answers with those that may copy."""
+    """Find positions; those that may copy now are returned, the others were refused, or put back with `lost`."""
     read = [(cursor.key.topic, cursor.key.partition) for cursor in cursors]
     written = [(cursor.key.mirror, cursor.key.partition) for cursor in cursors]
     sources, mirrors = await asyncio.gather(
@@ -32,46 +43,92 @@ async def resume(
         target.metadata({topic for topic, _partition in written}),
     )
     source_starts, source_ends, mirror_starts, mirror_ends = await asyncio.gather(
-        list_offsets(source, sources.topics, read, EARLIEST, True),
-        list_offsets(source, sources.topics, read, LATEST, True),
+        list_offsets(source, sources.topics, read, EARLIEST, committed_only),
+        list_offsets(source, sources.topics, read, LATEST, committed_only),
         list_offsets(target, mirrors.topics, written, EARLIEST, False),
         list_offsets(target, mirrors.topics, written, LATEST, False),
     )
     # After the offsets: whoever began this mirror before us then read an earlier start than we did, and wrote it down.
     await ledger.catch_up()
-    found: list[Resumed] = []
+    facts: list[tuple[Cursor, Facts]] = []
     for cursor, here, there in zip(cursors, read, written, strict=True):
-        first, end = source_starts[here], source_ends[here]
-        mirror_first, mirror_end = mirror_starts[there], mirror_ends[there]
-        ids = _id(sources, cursor.key.topic), _id(mirrors, cursor.key.mirror)
-        if (
-            isinstance(first, int)
-            and isinstance(end, int)
-            and isinstance(mirror_first, int)
-            and isinstance(mirror_end, int)
-        ):
-            facts = Facts(first, end, mirror_first, mirror_end, *ids)
-        else:
-            said = next(one for one in (first, end, mirror_first, mirror_end) if not isinstance(one, int))
+        offsets = source_starts[here], source_ends[here], mirror_starts[there], mirror_ends[there]
+        known = [one for one in offsets if not isinstance(one, WireError)]
+        if len(known) < len(offsets):
+            said = next(one for one in offsets if isinstance(one, WireError))
             lost(cursor, f"offsets cannot be read: {said}", False)
-            continue
-        decision = next_position(ledger.of((cursor.key.topic, cursor.key.partition)), facts)
-        if isinstance(decision, NoGo):
-            if decision.final:
-                cursor.give_up(decision.reason, decision.text, decision.source_offset, facts.mirror_end)
-            else:
-                lost(cursor, decision.text, True)
             continue
         cursor.source_leader = sources.topics[cursor.key.topic].leaders[cursor.key.partition]
         cursor.target_leader = mirrors.topics[cursor.key.mirror].leaders[cursor.key.partition]
         cursor.source_id = sources.topics[cursor.key.topic].id
-        cursor.source_end = facts.source_end
-        found.append(Resumed(cursor, facts, decision.position, decision.new))
-    passed = await verified(found, source, sources, target, mirrors, lost)
-    await ledger.write([((one.cursor.key.topic, one.cursor.key.partition), one.new) for one, _ in passed if one.new])
-    for one, epoch in passed:
-        one.cursor.start(replace(one.position, epoch=epoch))
-    return [one.cursor for one, _epoch in passed]
+        cursor.source_end = known[1]
+        cursor.mirror_id = _id(mirrors, cursor.key.mirror)
+        others = any(one != cursor.mirror_id for one in ledger.all_of(here))
+        sure = cursor.suspicions >= _SURE_AFTER
+        start, end, mirror_start, mirror_end = known
+        ids = cursor.source_id_hex, cursor.mirror_id
+        facts.append((cursor, Facts(start, end, mirror_start, mirror_end, *ids, others, sure)))
+    await _recall(facts, ledger)
+    found = []
+    for cursor, one in facts:
+        cursor.intervals = ledger.of((cursor.key.topic, cursor.key.partition), cursor.mirror_id)
+        decision = next_position(cursor.intervals, one, policies)
+        if not isinstance(decision, NoGo):
+            found.append(Resumed(cursor, one, _passed_over(decision, cursor, one)))
+        elif decision.final:
+            cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
+        else:
+            lost(cursor, decision.text, True)
+    passed = await verified(found, Clusters(source, sources, target, mirrors), policies, lost)
+    await ledger.write(
+        [
+            Entry(each.read, each.facts.mirror_id, (new,))
+            for each in passed
+            for new in (*each.corrections, *((each.decision.new,) if each.decision.new else ()))
+        ]
+    )
+    for each in passed:
+        _tell(each, notice)
+        each.cursor.start(replace(each.decision.position, epoch=each.epoch), each.decision.shift)
+    return [each.cursor for each in passed]
+
+
+async def _recall(facts: list[tuple[Cursor, Facts]], ledger: Ledger) -> None:
+    """A mirror that was cut back far needs intervals that are not kept in memory."""
+    places = {(cursor.key.topic, cursor.key.partition): (cursor, one) for cursor, one in facts}
+    forgotten = {
+        place
+        for place, (cursor, one) in places.items()
+        if ledger.of(place, cursor.mirror_id).forgotten_before > one.mirror_end
+    }
+    if forgotten:
+        await ledger.recall(forgotten)
+
+
+def _passed_over(decision: Go, cursor: Cursor, facts: Facts) -> Go:
+    """What this run has seen to be empty of records behind the last copied one need not be looked at again."""
+    at = cursor.position
+    if (
+        at is not None
+        and decision.new is None
+        and at.target == decision.position.target
+        and decision.position.source < at.source <= facts.source_end
+    ):
+        return replace(decision, position=at)
+    return decision
+
+
+def _tell(one: Resumed, notice: Callable[[Notice], None]) -> None:
+    """What happened while we were not looking."""
+    cursor, at = one.cursor, one.decision.position
+    before = cursor.position
+    if one.decision.event is not None:
+        kind, count, text = one.decision.event
+        notice(Notice(cursor.key, kind, count, at.source, at.target, text))
+    elif before is not None and one.facts.mirror_end < before.target:
+        lost = before.target - one.facts.mirror_end
+        text = f"the mirror has lost its last {lost} records, from {one.facts.mirror_end} on; they are copied again"
+        notice(Notice(cursor.key, "mirror-truncated", lost, at.source, at.target, text))
 
 
 def _id(metadata: Metadata, topic: str) -> str:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heliograph.copy.work import MirrorPartition, Position, Progress, Refusal
+from heliograph.copy.work import MirrorPartition, Notice, Position, Progress, Refusal
 
 
 def end_command(leases: Iterable[str]) -> tuple[bytes, bytes]:
@@ -22,13 +22,18 @@ def is_end_of(lease: str, key: bytes | None, value: bytes | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a running lease says of itself: totals so far, and the partitions that changed since the last report."""
+    """What a running lease says of itself: totals so far, and the partitions that changed since the last report.
+
+    `notices` are numbered from `first_notice` on: the lease's outcome will have them all again.
+    """
 
     lease: str
     records: int
     size: int
     changed: dict[MirrorPartition, Progress]
     refusals: tuple[Refusal, ...]
+    notices: tuple[Notice, ...] = ()
+    first_notice: int = 0
 
     def to_record(self) -> tuple[bytes, bytes]:
         value = {
@@ -41,6 +46,11 @@ class Report:
             "refusals": [
                 [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text, one.final]
                 for one in self.refusals
+            ],
+            "first_notice": self.first_notice,
+            "notices": [
+                [*_fields(one.partition), one.kind, one.count, one.source_offset, one.target_offset, one.text]
+                for one in self.notices
             ],
         }
         return self.lease.encode(), json.dumps(value, separators=(",", ":")).encode()
@@ -60,6 +70,11 @@ class Report:
                 Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text, final)
                 for topic, mirror, partition, reason, source, target, text, final in fields["refusals"]
             ),
+            tuple(
+                Notice(MirrorPartition(topic, mirror, partition), kind, count, source, target, text)
+                for topic, mirror, partition, kind, count, source, target, text in fields["notices"]
+            ),
+            fields["first_notice"],
         )
 
 

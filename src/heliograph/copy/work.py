@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from heliograph.model.flow import Flow
-from heliograph.model.intervals import Interval
+from heliograph.model.intervals import Intervals
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,9 +46,10 @@ class Work:
     seconds: float
     partitions: tuple[MirrorPartition, ...]
     positions: dict[MirrorPartition, Position] = field(default_factory=dict)
-    intervals: dict[tuple[str, int], tuple[Interval, ...]] = field(default_factory=dict)
+    intervals: dict[tuple[str, int], dict[str, Intervals]] = field(default_factory=dict)
     intervals_from: int = 0
     commands_from: int = 0
+    bytes_per_second: float = 0.0  # this lease's share of the flow's limit; 0: no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,24 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that went wrong with a partition, which goes on all the same, because a policy says so or it healed."""
+
+    partition: MirrorPartition
+    kind: str  # a short stable word: data-loss, recreated-topic, ...
+    count: int  # of records that it is about; 0 where there is no such number
+    source_offset: int
+    target_offset: int
+    text: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} (mirror {self.partition.mirror}-{self.partition.partition}) at source offset "
+            f"{self.source_offset}, mirror offset {self.target_offset}: {self.text}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown)."""
 
@@ -88,6 +107,7 @@ class Outcome:
     size: int
     progress: dict[MirrorPartition, Progress]
     refusals: tuple[Refusal, ...]
+    notices: tuple[Notice, ...] = ()
 
 
 def producer_id(flow: str, partition: MirrorPartition) -> int:

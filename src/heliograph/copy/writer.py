@@ -13,16 +13,28 @@ from collections.abc import Callable
 from heliograph.copy.cursor import Cursor, Sent, State
 from heliograph.model.flow import Writing
 from heliograph.wire.append import Appended, append
-from heliograph.wire.batches import rewrite, sequence
+from heliograph.wire.batches import Batch, rewrite, sequence
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
-from heliograph.wire.errors import OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSIENT, error_name
+from heliograph.wire.errors import (
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    RECORD_LIST_TOO_LARGE,
+    TRANSIENT,
+    UNSUPPORTED_COMPRESSION_TYPE,
+    error_name,
+)
 
 _REQUESTS = 5
 _DUPLICATE_SEQUENCE_NUMBER = 46
 _UNKNOWN_PRODUCER_ID = 59
 # Somebody else, most likely an earlier lease of ours, got there first: look at the log's end and go on from it.
 _SEQUENCE_ERRORS = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, _DUPLICATE_SEQUENCE_NUMBER, _UNKNOWN_PRODUCER_ID})
+_TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+# It is the records' fault, not the sender's: others may be taken.
+_RECORD_ERRORS = frozenset({INVALID_RECORD, INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE, *_TOO_LARGE})
 
 
 class Writer:
@@ -34,21 +46,24 @@ class Writer:
         node: int,
         writing: Writing,
         until: float,
+        park: bool,
         *,
         landed: Callable[[Cursor, Sent], None],
-        settled: Callable[[bool], None],
+        settled: Callable[[list[Cursor]], None],
         lost: Callable[[Cursor, str, bool], None],
     ) -> None:
         self._target = target
         self._node = node
         self._writing = writing
         self._until = until
+        self._park = park
         self._landed = landed
         self._settled = settled
         self._lost = lost
         self._line: deque[Cursor] = deque()  # partitions with something to send, in turn
         self._in_line: set[Cursor] = set()
         self._under_way = 0
+        self._throttled_until = 0.0
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
 
@@ -65,7 +80,7 @@ class Writer:
             if self._line and (self._opening is None or self._opening.done()):
                 self._opening = asyncio.get_running_loop().create_task(self._open())
             return
-        while self._line and self._under_way < _REQUESTS and time.monotonic() < self._until:
+        while self._line and self._under_way < _REQUESTS and self._throttled_until <= time.monotonic() < self._until:
             if not self._send(self._connection):
                 return
 
@@ -96,11 +111,11 @@ class Writer:
                 self._in_line.remove(cursor)
                 continue
             if cursor.may_send > 0:
-                if request and size + cursor.queue[0][0].size > self._writing.max_request_size:
+                if request and size + cursor.queue[0][0].batch.size > self._writing.max_request_size:
                     self._line.appendleft(cursor)
                     break
                 sent = cursor.pop()
-                size += sent.batch.size
+                size += sent.parcel.batch.size
                 request.append((cursor, sent))
             self._line.append(cursor)  # for its next turn; the empty ones leave the line then
         if not request:
@@ -109,7 +124,10 @@ class Writer:
             (
                 cursor.key.mirror,
                 cursor.key.partition,
-                (rewrite(sent.batch, cursor.producer_id, sequence(sent.target_offset)), sent.batch.records),
+                (
+                    rewrite(sent.parcel.batch, cursor.producer_id, sequence(sent.target_offset - cursor.shift)),
+                    sent.parcel.batch.records,
+                ),
             )
             for cursor, sent in request
         ]
@@ -122,7 +140,6 @@ class Writer:
         self._under_way -= 1
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = {} if failure is not None else {(one.topic, one.partition): one for one in done.result()}
-        may_resume = False
         for cursor, sent in request:
             cursor.settle(sent)
             answer = answers.get((cursor.key.mirror, cursor.key.partition))
@@ -132,30 +149,33 @@ class Writer:
                 self._lost(cursor, f"target broker {self._node}: {failure}", False)
             else:
                 self._judge(cursor, sent, answer)
-            may_resume |= cursor.state is State.RESUMING
-        self._settled(may_resume)
+        self._settled([cursor for cursor, _sent in request])
+        self._heed(max((one.throttled for one in answers.values()), default=0.0))
         self.pump()
+
+    def _heed(self, throttled: float) -> None:
+        """A broker over its quota answers late and says for how long it will not listen."""
+        if throttled > 0:
+            self._throttled_until = time.monotonic() + throttled
+            asyncio.get_running_loop().call_later(throttled + 0.001, self.pump)
 
     def _mine(self, cursor: Cursor) -> bool:
         return cursor.target_leader == self._node and cursor.state is State.COPYING
 
     def _judge_late(self, cursor: Cursor, sent: Sent, answer: Appended | None) -> None:
-        """An answer for a batch from before the last fault: good or bad it changes nothing, unless it went astray."""
+        """An answer for a batch from before the last fault: good or bad it changes nothing. If it went astray, looking
+        at the mirror's last batch, which is done where the position is not known, will show it."""
         if answer is not None and answer.error == 0 and answer.base_offset != sent.target_offset:
-            cursor.refusal = None  # this is worse
-            self._astray(cursor, sent, answer)
+            cursor.position = None
 
     def _astray(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
-        cursor.give_up(
-            "foreign-writer",
-            f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}: "
-            "somebody else writes to this mirror, or it has lost records",
-            sent.batch.base_offset,
-            sent.target_offset,
-        )
+        """It landed in another place: somebody else writes here. Looking at the log tells what belongs to whom."""
+        cursor.position = None
+        said = f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}"
+        self._lost(cursor, f"{said}: somebody else writes to this mirror, or it has lost records", True)
 
     def _judge(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
-        source = sent.batch.base_offset
+        batch = sent.parcel.batch
         if answer.error == 0 and answer.base_offset == sent.target_offset:
             cursor.landed(sent)
             self._landed(cursor, sent)
@@ -165,12 +185,28 @@ class Writer:
             self._lost(cursor, f"target: {error_name(answer.error)} at mirror offset {sent.target_offset}", True)
         elif answer.error in TRANSIENT:
             self._lost(cursor, f"target: {error_name(answer.error)}", False)
+        elif answer.error in _TOO_LARGE and (not cursor.largest or batch.size > cursor.largest):
+            cursor.too_large = max(cursor.too_large, batch.size)
+            self._lost(cursor, f"the mirror does not take a batch of {batch.size} bytes", False)
+        elif answer.error in _RECORD_ERRORS and self._park:
+            self._single_out(cursor, sent, answer)
         else:
-            said = f" ({answer.message})" if answer.message else ""
-            cursor.give_up(
-                "refused-by-target",
-                f"the target refuses the batch of {sent.batch.count} records, {sent.batch.size} bytes: "
-                f"{error_name(answer.error)}{said}",
-                source,
-                sent.target_offset,
-            )
+            cursor.give_up("refused-by-target", _refused(batch, answer), sent.parcel.source_offset, sent.target_offset)
+
+    def _single_out(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
+        """Find the records that are refused, so that the others can go on without them."""
+        offsets = [first + number for first, count in sent.parcel.runs for number in range(count)]
+        why = error_name(answer.error)
+        if answer.bad:
+            cursor.unwanted.update({offsets[place]: f"{why}: {text}" for place, text in answer.bad})
+        elif len(offsets) == 1:
+            cursor.unwanted[offsets[0]] = f"{why}: {answer.message or 'refused by the target'}"
+        else:
+            cursor.alone_before = sent.parcel.next_source
+        self._lost(cursor, f"the target refuses records: {why}", False)
+
+
+def _refused(batch: Batch, answer: Appended) -> str:
+    said = f"{error_name(answer.error)} ({answer.message})" if answer.message else error_name(answer.error)
+    blame = f"; to blame is record {answer.bad[0][0]} of the batch: {answer.bad[0][1]}" if answer.bad else ""
+    return f"the target refuses the batch of {batch.count} records, {batch.size} bytes: {said}{blame}"

@@ -38,6 +38,28 @@ class Cluster:
     request_timeout: float = 30.0
 
 
+FAIL, CONTINUE = "fail", "continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What to do where there is a choice: stop the one partition (`fail`), or say so and go on (`continue`).
+
+    - data_loss: the source has deleted or lost records before they were copied. Stopping brings none of them back, and
+      lets retention take more; so the default is to go on.
+    - recreated_topic: the source topic was deleted and made again. Two topics in one mirror cannot be told apart later;
+      so the default is to stop.
+    - foreign_writer: somebody else has written to the mirror, which is then not a copy any more: stop.
+    - refused_record: the target does not take a record. `continue` parks it in a topic of its own: stop, as nobody may
+      be looking there.
+    """
+
+    data_loss: str = CONTINUE
+    recreated_topic: str = FAIL
+    foreign_writer: str = FAIL
+    refused_record: str = FAIL
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Limits of the fetches from the source."""
@@ -46,6 +68,7 @@ class Reading:
     max_partition_fetch_bytes: int = MIB
     fetch_min_bytes: int = 1
     fetch_max_wait: float = 0.5
+    committed_only: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +77,7 @@ class Writing:
 
     max_request_size: int = MIB
     request_timeout: float = 30.0
+    join_up_to: int = 128 * 1024  # thin batches are joined to this size
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +102,9 @@ class Flow:
     writing: Writing = Writing()
     buffer_memory: int = 64 * MIB
     lease_seconds: float = 20.0
+    max_bytes_per_second: int = 0  # 0: no limit
+    may_raise_limits: bool = True  # may change a mirror's settings where a source's records need it
+    policies: Policies = Policies()
 
     @property
     def name(self) -> str:

@@ -9,5 +9,9 @@ def intervals_topic(source_alias: str) -> str:
     return f"heliograph-intervals.{source_alias}.internal"
 
 
+def dead_letters_topic(source_alias: str) -> str:
+    return f"heliograph-dead-letters.{source_alias}.internal"
+
+
 def signals_topic(source_alias: str) -> str:
     return f"heliograph-signals.{source_alias}.internal"

@@ -1,13 +1,14 @@
 """Intervals: stretches of a mirror partition where mirror offset minus source offset is constant.
 
-An interval is written to an internal topic on the target before the first record that it covers is appended, so
-the mirror's end and the intervals together always tell which source offset comes next. Pure values and rules; who
-reads and writes the topic is in `heliograph.copy.ledger`.
+A mirror is dense; its source may have gaps (compaction, transaction markers, aborted or lost records). So a mirror is a
+row of intervals, one from each gap to the next. They are written to an internal topic on the target before the first
+record that they cover is appended, and the mirror's end and the intervals together always tell which source offset
+comes next. Pure values and rules; who reads and writes the topic is in `heliograph.copy.ledger`.
 """
 
 import json
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 Partition = tuple[str, int]  # source topic, partition
@@ -15,39 +16,138 @@ Partition = tuple[str, int]  # source topic, partition
 
 @dataclass(frozen=True, slots=True, order=True)
 class Interval:
-    """From mirror offset `target` on, the record at mirror offset t is the source's record at source + t - target.
+    """The record at mirror offset t is the source's record at source + t - target.
 
-    The ids tell incarnations apart: a topic that was deleted and created again has another id. Empty where a broker
-    has no topic ids.
+    That is said for `count` records; it holds beyond them as long as no other interval begins. `source_id` tells
+    incarnations of the source topic apart (empty where a broker has no topic ids). `shift` is how many records of
+    others stand in the mirror before it: the sequence numbers of ours do not count them.
     """
 
     target: int
     source: int
+    count: int = 0
     source_id: str = ""
-    mirror_id: str = ""
+    shift: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.target + self.count
 
     def source_of(self, target: int) -> int:
         return self.source + target - self.target
 
-
-def covering(intervals: Iterable[Interval], mirror_id: str, target: int) -> Interval | None:
-    """The interval that a mirror offset lies in, out of those of this incarnation of the mirror."""
-    own = sorted(one for one in intervals if one.mirror_id == mirror_id)
-    found = bisect_right(own, target, key=lambda one: one.target)
-    return own[found - 1] if found else None
+    def part(self, start: int, end: int) -> "Interval":
+        return Interval(start, self.source_of(start), end - start, self.source_id, self.shift)
 
 
-def to_record(partition: Partition, interval: Interval) -> tuple[bytes, bytes]:
-    """Key and value for the compacted internal topic: one record per interval, the latest word on it wins."""
-    key = [partition[0], partition[1], interval.target]
-    value = {"source": interval.source, "source_id": interval.source_id, "mirror_id": interval.mirror_id}
-    return _json(key), _json(value)
+class Intervals:
+    """All that is known about one mirror partition, in the order of mirror offsets.
+
+    What is put later wins where it overlaps with what is there, and only there: two copiers that write at the same time
+    plan the same for the same stretch, but not the same stretches.
+    """
+
+    def __init__(self, known: Iterable[Interval] = (), keep: int | None = None) -> None:
+        self._known = list(known)
+        self._keep = keep
+        self.forgotten_before = 0
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self._known)
+
+    def covering(self, target: int) -> Interval | None:
+        """The interval that a mirror offset lies in, or that the next record at the mirror's end would continue."""
+        at = bisect_right(self._known, target, key=_target)
+        return self._known[at - 1] if at else None
+
+    def within(self, start: int, end: int) -> list[Interval]:
+        """What is known about a stretch of the mirror, cut to its size."""
+        found = []
+        while start < end:
+            at = bisect_right(self._known, start, key=_target)
+            if at == 0:
+                break
+            until = min(end, self._known[at].target) if at < len(self._known) else end
+            found.append(self._known[at - 1].part(start, until))
+            start = until
+        return found
+
+    def put(self, new: Sequence[Interval]) -> None:
+        """Take in intervals that follow one another without a gap in the mirror."""
+        start, end = new[0].target, new[-1].end
+        first = bisect_left(self._known, start, key=_target)
+        after = (bisect_left if end > start else bisect_right)(self._known, end, key=_target)
+        before, behind = self._known[max(first - 1, 0) : first], self._known[max(after - 1, 0) : after]
+        left = [one.part(one.target, start) for one in before if one.end > start]
+        right = [one.part(end, one.end) for one in behind if one.end > end > start]
+        self._known[first - len(left) : after] = [*left, *new, *right]
+        if self._keep is not None and len(self._known) > 2 * self._keep:
+            del self._known[: -self._keep]
+            self.forgotten_before = self._known[0].target
+
+    def agree(self, planned: Iterable[Interval]) -> bool:
+        """Whether all of this is known already."""
+        for one in planned:
+            at = bisect_right(self._known, one.target, key=_target)
+            if at == 0 or not _same(self._known[at - 1], one):
+                return False
+            while at < len(self._known) and self._known[at].target < one.end:
+                if not _same(self._known[at], one):
+                    return False
+                at += 1
+        return True
 
 
-def from_record(key: bytes, value: bytes) -> tuple[Partition, Interval]:
-    topic, partition, target = json.loads(key)
+def _target(one: Interval) -> int:
+    return one.target
+
+
+def _same(known: Interval, planned: Interval) -> bool:
+    return (known.source - known.target, known.source_id, known.shift) == (
+        planned.source - planned.target,
+        planned.source_id,
+        planned.shift,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Some intervals of one mirror partition, one behind the other, with the same source id and shift.
+
+    `mirror_id` tells incarnations of the mirror apart: what was known about a deleted one says nothing about the next.
+    """
+
+    partition: Partition
+    mirror_id: str
+    intervals: tuple[Interval, ...]
+
+
+def to_record(entry: Entry) -> tuple[bytes, bytes]:
+    """Key and value for the compacted internal topic: the latest word on the same stretch replaces all earlier ones."""
+    first, last = entry.intervals[0], entry.intervals[-1]
+    runs = [first.count]
+    for one, following in zip(entry.intervals, entry.intervals[1:], strict=False):
+        runs += [following.source - one.source - one.count, following.count]
+    value = {
+        "source": first.source,
+        "runs": runs,
+        "source_id": first.source_id,
+        "mirror_id": entry.mirror_id,
+        "shift": first.shift,
+    }
+    return _json([*entry.partition, first.target, last.end]), _json(value)
+
+
+def from_record(key: bytes, value: bytes) -> Entry:
+    topic, partition, target, _end = json.loads(key)
     fields = json.loads(value)
-    return (topic, partition), Interval(target, fields["source"], fields["source_id"], fields["mirror_id"])
+    source, runs = fields["source"], fields["runs"]
+    intervals = []
+    for at in range(0, len(runs), 2):
+        intervals.append(Interval(target, source, runs[at], fields["source_id"], fields["shift"]))
+        target += runs[at]
+        source += runs[at] + (runs[at + 1] if at + 1 < len(runs) else 0)
+    return Entry((topic, partition), fields["mirror_id"], tuple(intervals))
 
 
 def _json(value: object) -> bytes:

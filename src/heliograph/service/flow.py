@@ -11,7 +11,7 @@ from heliograph.control.topics import Synced, sync_topics
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.signals import Report, end_command
 from heliograph.copy.work import MirrorPartition, Outcome, Progress, Refusal, Work
-from heliograph.model.flow import Flow
+from heliograph.model.flow import CONTINUE, Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.cycles import comes_home
@@ -61,7 +61,8 @@ class FlowRunner:
 
     async def prepare(self) -> None:
         """Make the target ready: internal topics, mirrors; and read what earlier runs have written down."""
-        await ensure_internal_topics(self.flow.source.alias, self._target)
+        dead_letters = self.flow.policies.refused_record == CONTINUE
+        await ensure_internal_topics(self.flow.source.alias, self._target, dead_letters)
         await self._refresh()
         await self._ledger.catch_up()
         topic = await self._signals_topic()
@@ -144,7 +145,7 @@ class FlowRunner:
             self.flow.lease_seconds,
             partitions,
             {one: at.position for one in partitions if (at := self._progress.get(one)) is not None},
-            {(one.topic, one.partition): self._ledger.of((one.topic, one.partition)) for one in partitions},
+            {(one.topic, one.partition): self._ledger.all_of((one.topic, one.partition)) for one in partitions},
             self._ledger.next_offset,
             self._commands_from,
         )

@@ -26,6 +26,13 @@ class Appended:
     error: int
     base_offset: int
     message: str | None
+    bad: tuple[tuple[int, str], ...] = ()  # places in the batch of the records that are to blame, and why
+    throttled: float = 0.0  # seconds that the broker tells us to stay away
+
+
+def takes_zstd(connection: Connection) -> bool:
+    """Brokers before 2.1 answer UNSUPPORTED_COMPRESSION_TYPE."""
+    return connection.version(_PRODUCE, newest=8, oldest=3) >= 7
 
 
 def append(
@@ -47,7 +54,17 @@ def append(
     def decode(frame: memoryview) -> list[Appended]:
         response = ProduceResponse.decode(frame, version=version)
         return [
-            Appended(topic.name, one.index, one.error_code, one.base_offset, getattr(one, "error_message", None))
+            Appended(
+                topic.name,
+                one.index,
+                one.error_code,
+                one.base_offset,
+                getattr(one, "error_message", None),
+                tuple((bad.batch_index, bad.batch_index_error_message or "") for bad in one.record_errors or ())
+                if one.error_code and version >= 8
+                else (),
+                response.throttle_time_ms / 1000,
+            )
             for topic in response.responses
             for one in topic.partition_responses
         ]

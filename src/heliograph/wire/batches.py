@@ -1,4 +1,4 @@
-"""Record batches of format 2 as bytes: find them, read their headers, write the header that a mirror needs.
+"""Record batches as bytes: find them, read their headers, write the header that a mirror needs.
 
 Nothing here decodes a record. The layout (61 bytes of header) is Kafka's DefaultRecordBatch; the broker's rules
 that decide what must change are in the comments of `rewrite`.
@@ -6,13 +6,14 @@ that decide what must change are in the comments of `rewrite`.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 HEADER = 61
 _LOG_OVERHEAD = 12  # baseOffset and batchLength: what stands before the part that batchLength counts
 _CRC_FROM = 21
+_MAGIC_AT = 16  # in all formats
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
 # maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
@@ -34,11 +35,16 @@ class BadBatch(ValueError):
     """Bytes that should be a record batch are not: wrong checksum, impossible length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One record batch, with its bytes still in the memory that it was fetched into."""
+class Batch(NamedTuple):
+    """One record batch, with its bytes still in the memory that it was fetched into.
+
+    A message of the old formats 0 and 1 (which may be a compressed set of them) comes as a batch of its own, of which
+    only offset, format and bytes can be trusted; its offset is that of its last record.
+    """
 
     base_offset: int
+    length: int  # of what follows this field
+    leader_epoch: int
     magic: int
     crc: int
     attributes: int
@@ -48,8 +54,7 @@ class Batch:
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
-    leader_epoch: int
+    count: int  # type: ignore[assignment]  # hides tuple's method of that name, which nobody needs here
     data: memoryview
 
     @property
@@ -97,27 +102,25 @@ class Batch:
 
 
 def split(data: bytes | memoryview) -> Iterator[Batch]:
-    """The whole batches in a fetched chunk; a batch cut off at the end (by the fetch's size limit) is left out.
-
-    Stops in front of what is not format 2: magic is at the same place in all formats, so the caller sees a Batch
-    with the old magic, no trustworthy other field, and nothing after it.
-    """
+    """The whole batches in a fetched chunk; a batch cut off at the end (by the fetch's size limit) is left out."""
     view = memoryview(data)
     at, end = 0, len(view)
-    while end - at >= 17:
-        length = int.from_bytes(view[at + 8 : at + 12], "big", signed=True)
-        magic = view[at + 16]
-        if magic != 2:
-            offset = int.from_bytes(view[at : at + 8], "big", signed=True)
-            yield Batch(offset, magic, 0, 0, 0, -1, -1, -1, -1, -1, 0, -1, view[at:])
-            return
-        size = _LOG_OVERHEAD + length
-        if size < HEADER:
-            raise BadBatch(f"a record batch says that it is {length} bytes long")
+    while end - at >= _MAGIC_AT + 1:
+        size = _LOG_OVERHEAD + int.from_bytes(view[at + 8 : at + 12], "big", signed=True)
+        if size <= _MAGIC_AT or (size < HEADER and view[at + _MAGIC_AT] == 2):
+            raise BadBatch(f"a record batch says that it is {size} bytes long")
         if end - at < size:
             return
-        yield _parsed(view[at : at + size])
+        yield one_batch(view[at : at + size])
         at += size
+
+
+def one_batch(data: memoryview) -> Batch:
+    """The batch that these bytes are."""
+    if data[_MAGIC_AT] == 2:
+        return Batch._make((*_LAYOUT.unpack_from(data), data))
+    offset = int.from_bytes(data[:8], "big", signed=True)
+    return Batch(offset, len(data) - _LOG_OVERHEAD, -1, data[_MAGIC_AT], 0, 0, 0, -1, -1, -1, -1, -1, 0, data)
 
 
 def sequence(offset: int) -> int:
@@ -131,9 +134,10 @@ def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:
     - baseOffset must be 0 (INVALID_RECORD otherwise); the leader epoch is overwritten by the broker.
     - The producer fields become ours: a source's own would be taken for a local producer's retry, or refused.
     - The delete-horizon flag must go: the target's cleaner would drop tombstones early. Timestamps stay.
+    - The transactional flag must go (INVALID_TXN_STATE): what is copied is committed, and needs no transaction here.
     - Everything else, and all bytes after the header, stay; so the checksum covers new header and old records.
     """
-    attributes = batch.attributes & ~_DELETE_HORIZON
+    attributes = batch.attributes & ~(_DELETE_HORIZON | _TRANSACTIONAL)
     covered = _AFTER_CRC.pack(
         attributes,
         batch.last_offset_delta,
@@ -146,10 +150,3 @@ def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:
     )
     crc = crc32c(batch.records, crc32c(covered))
     return _BEFORE_CRC.pack(0, batch.size - _LOG_OVERHEAD, -1, 2, crc) + covered
-
-
-def _parsed(data: memoryview) -> Batch:
-    base, _length, leader, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count = (
-        _LAYOUT.unpack_from(data)
-    )
-    return Batch(base, magic, crc, attributes, last, first_time, max_time, producer, epoch, first, count, leader, data)

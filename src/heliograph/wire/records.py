@@ -10,7 +10,7 @@ from heliograph.wire.append import append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
-from heliograph.wire.fetch import Wanted, fetch
+from heliograph.wire.fetch import Limits, Wanted, fetch
 
 _CHUNK = 1 << 20
 
@@ -56,9 +56,14 @@ async def write(
     client: ClusterClient, topic: Topic, partition: int, pairs: list[tuple[bytes, bytes]], timestamp: int
 ) -> int:
     """Append a few small records to one partition; the offset of the first is returned."""
+    return await write_records(client, topic, partition, [Record(0, timestamp, key, value) for key, value in pairs])
+
+
+async def write_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> int:
+    """Append one batch; the offset of its first record is returned."""
     connection = await client.to(topic.leaders.get(partition, -1))
     timeout = client.cluster.request_timeout
-    batch = encode(Record(0, timestamp, key, value) for key, value in pairs)
+    batch = encode(records)
     (answer,) = await append(connection, [(topic.name, partition, [batch])], timeout)
     if answer.error:
         raise BrokerError(answer.error, answer.message)
@@ -73,13 +78,15 @@ async def read_batches(
     while position < end:
         connection = await client.to(topic.leaders.get(partition, -1))
         wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
-        (got,) = await fetch(connection, [wanted], max_bytes=_CHUNK, min_bytes=1, max_wait=1.0)
+        (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
         if got.error:
             raise BrokerError(got.error)
         before = position
         for batch in split(got.data):
             if batch.base_offset >= end:
                 return
+            if batch.next_offset <= position:
+                continue  # messages of the old formats are given from a place before
             yield batch
             position = batch.next_offset
         if position == before:
@@ -104,7 +111,7 @@ async def tail(client: ClusterClient, topic: Topic, partition: int, start: int) 
     try:
         while True:
             wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
-            (got,) = await fetch(connection, [wanted], max_bytes=_CHUNK, min_bytes=1, max_wait=5.0)
+            (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=5.0))
             if got.error == OFFSET_OUT_OF_RANGE and got.log_start > position:
                 position = got.log_start  # retention went by while nothing was said
                 continue

@@ -8,6 +8,7 @@ from kafka.protocol.admin import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
 )
 
 from heliograph.wire.cluster import ClusterClient
@@ -15,6 +16,7 @@ from heliograph.wire.errors import BrokerError
 
 _TOPIC = 2  # resource type in DescribeConfigs
 _SET_ON_TOPIC = 1  # config source: a dynamic setting of this very topic
+_SET = 0  # operation in IncrementalAlterConfigs
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,37 @@ async def delete_topics(client: ClusterClient, names: Collection[str]) -> dict[s
 
 async def own_configs(client: ClusterClient, names: Collection[str]) -> dict[str, dict[str, str] | BrokerError]:
     """The settings made on each topic itself, without what it inherits from the broker's defaults."""
+    return await _configs(client, names, own_only=True)
+
+
+async def all_configs(client: ClusterClient, names: Collection[str]) -> dict[str, dict[str, str] | BrokerError]:
+    """The settings in force for each topic."""
+    return await _configs(client, names, own_only=False)
+
+
+async def change_configs(client: ClusterClient, name: str, values: Mapping[str, str]) -> BrokerError | None:
+    """Set these settings of a topic and leave its others alone."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            resource(
+                resource_type=_TOPIC,
+                resource_name=name,
+                configs=[
+                    resource.AlterableConfig(name=key, config_operation=_SET, value=value)
+                    for key, value in values.items()
+                ],
+            )
+        ],
+        validate_only=False,
+    )
+    answer = await (await client.controller()).request(request, newest=1)
+    return _outcome(answer.responses[0].error_code, answer.responses[0].error_message)
+
+
+async def _configs(
+    client: ClusterClient, names: Collection[str], own_only: bool
+) -> dict[str, dict[str, str] | BrokerError]:
     if not names:
         return {}
     resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -88,7 +121,9 @@ async def own_configs(client: ClusterClient, names: Collection[str]) -> dict[str
         found[got.resource_name] = {
             entry.name: entry.value
             for entry in got.configs
-            if entry.config_source == _SET_ON_TOPIC and entry.value is not None and not entry.is_sensitive
+            if (entry.config_source == _SET_ON_TOPIC or not own_only)
+            and entry.value is not None
+            and not entry.is_sensitive
         }
     return found
 

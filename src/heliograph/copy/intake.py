@@ -1,0 +1,281 @@
+"""What becomes of fetched batches: sent on as they are, encoded anew, or left out. Pure.
+
+| a batch that ...                                             | is                                                    |
+| ------------------------------------------------------------ | ----------------------------------------------------- |
+| is whole, in format 2 and not stamped on arrival             | sent on as it is                                      |
+| has holes (compaction) or begins before the position         | encoded anew, from the position on, without the holes |
+| was stamped on arrival (LogAppendTime), or is of format 0, 1 | encoded anew, with the times that consumers see       |
+| is larger than the mirror takes                              | encoded anew, in several                              |
+| is compressed with zstd for a target that does not know it   | encoded anew, with lz4                                |
+| is thin, and has neighbours                                  | joined with them                                      |
+| is a transaction's marker, empty, or from an aborted one     | left out; with read_uncommitted, only the first two   |
+
+Neighbours that are encoded anew go into one batch, up to the size that `batch.size` gives. Only what one answer brought
+is joined: nothing waits for more.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from heliograph.wire.batches import BadBatch, Batch, split
+from heliograph.wire.recode import LZ4, ZSTD, Builder, Plain, codec_of, is_abort, records_of
+
+# An append costs what decoding and encoding some dozens of records costs.
+_THIN = 1024
+_ARRIVAL_OR_CONTROL = 0x28
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How batches must be to be taken. `largest` is the limit of the mirror's batches, 0 if not known to matter."""
+
+    committed_only: bool = True
+    join_up_to: int = 128 * 1024
+    largest: int = 0
+    zstd: bool = True
+    park: bool = False  # what the mirror cannot take goes aside instead of stopping the partition
+    alone_before: int = 0  # records before this source offset go one by one
+
+
+@dataclass(slots=True, eq=False)
+class Parcel:
+    """A batch to be appended and where its records come from: `runs` are (first source offset, count)."""
+
+    batch: Batch
+    runs: Sequence[tuple[int, int]]
+    next_source: int  # everything before it has been dealt with when this parcel has landed
+    fresh: bool = False  # encoded anew, so that it does not keep the fetched bytes in memory
+
+    @property
+    def source_offset(self) -> int:
+        return self.runs[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A record that the mirror cannot take, and why."""
+
+    record: Plain
+    why: str
+
+
+@dataclass(slots=True)
+class Intake:
+    parcels: list[Parcel] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    next_source: int = 0
+    epoch: int = -1
+    problem: tuple[str, str] | None = None  # met at next_source: a short word and a sentence
+
+
+class _TooLarge(Exception):
+    """A record for which there is no batch small enough."""
+
+    def __init__(self, offset: int, text: str) -> None:
+        self.offset = offset
+        super().__init__(text)
+
+
+def take_in(
+    data: bytes,
+    position: int,
+    epoch: int,
+    rules: Rules,
+    aborted: Iterable[tuple[int, int]] = (),
+    unwanted: Mapping[int, str] | None = None,
+) -> Intake:
+    """Sort out the batches of one answer. `unwanted` are source offsets of records that the target has refused."""
+    work = _Work(Intake(next_source=position, epoch=epoch), rules, aborted, unwanted or {})
+    problem = None
+    try:
+        try:
+            for batch in split(data):
+                work.take(batch)
+        except BadBatch as error:
+            problem = "damaged", f"damaged data from the source: {error}"
+        work.flush()  # what came before is good
+        if problem is not None:
+            work.out.problem, work.out.next_source = problem, work.done
+    except _TooLarge as error:
+        work.out.problem = "too-large", str(error)
+        work.out.next_source = error.offset
+    return work.out
+
+
+class _Work:
+    """One answer being sorted out."""
+
+    def __init__(
+        self, out: Intake, rules: Rules, aborted: Iterable[tuple[int, int]], unwanted: Mapping[int, str]
+    ) -> None:
+        self.out = out
+        self._rules = rules
+        self._aborted = sorted(aborted, key=lambda one: one[1], reverse=True)
+        self._aborting: set[int] = set()
+        self._unwanted = unwanted
+        self._thin: Batch | None = None  # waits for a neighbour to be joined with
+        self._joint: _Joint | None = None
+        self.done = out.next_source
+
+    def take(self, batch: Batch) -> None:
+        if batch.next_offset <= self.done:
+            return
+        if batch.magic != 2:
+            self._recode(batch)
+        # The header will be written anew, checksum included: damage must be found before that hides it.
+        elif not batch.intact():
+            raise BadBatch("the checksum does not match")
+        elif self._invisible(batch):
+            self._skip(batch)
+        elif not self._as_it_is(batch):
+            self._recode(batch)
+        elif batch.size > _THIN:
+            self._send(batch)
+        else:
+            self._take_thin(batch)
+        self.done = batch.next_offset
+        self.out.epoch = batch.leader_epoch
+
+    def _invisible(self, batch: Batch) -> bool:
+        """Markers, empty batches and, for a reader of committed records, those of aborted transactions."""
+        if batch.count == 0:
+            return True
+        if not batch.transactional:
+            return batch.control
+        # By the broker's list: from its first offset to its marker, all that this producer wrote was aborted.
+        while self._aborted and self._aborted[-1][1] < batch.next_offset:
+            self._aborting.add(self._aborted.pop()[0])
+        if batch.control:
+            if batch.producer_id in self._aborting and is_abort(batch):
+                self._aborting.discard(batch.producer_id)
+            return True
+        return self._rules.committed_only and batch.producer_id in self._aborting
+
+    def _as_it_is(self, batch: Batch) -> bool:
+        rules = self._rules
+        return (
+            not batch.attributes & _ARRIVAL_OR_CONTROL
+            and batch.dense
+            and batch.base_offset >= self.done
+            and (not rules.largest or batch.size <= rules.largest)
+            and (rules.zstd or codec_of(batch) != ZSTD)
+            and batch.base_offset >= rules.alone_before
+            and not (self._unwanted and any(batch.base_offset <= one < batch.next_offset for one in self._unwanted))
+        )
+
+    def _send(self, batch: Batch) -> None:
+        self.flush()
+        self._emit(Parcel(batch, ((batch.base_offset, batch.count),), batch.next_offset))
+
+    def _take_thin(self, batch: Batch) -> None:
+        if self._joint is None and self._thin is None:
+            self._thin = batch
+            return
+        self._recode(batch)
+
+    def _recode(self, batch: Batch) -> None:
+        if self._thin is not None:
+            thin, self._thin = self._thin, None
+            self._add(thin, thin.base_offset)
+        self._add(batch, self.done)
+
+    def _add(self, batch: Batch, since: int) -> None:
+        codec = codec_of(batch)
+        if codec == ZSTD and not self._rules.zstd:
+            codec = LZ4
+        joint = self._joint
+        if joint is not None and (joint.codec != codec or joint.size + batch.size > self._rules.join_up_to):
+            self.flush()
+            joint = None
+        if joint is None:
+            joint = self._joint = self._new_joint(codec, batch)
+        for one in list(records_of(batch)):  # all or, if it is damaged, none
+            if one.offset < since:
+                continue
+            if one.offset in self._unwanted:
+                self.out.left_out.append(LeftOut(one, self._unwanted[one.offset]))
+            elif (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
+                self._close(joint, one.offset)
+                joint = self._joint = self._new_joint(codec, batch)
+                joint.add(one)
+        joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
+
+    def _new_joint(self, codec: int, batch: Batch) -> "_Joint":
+        return _Joint(codec, self._rules.largest, batch.leader_epoch)
+
+    def _skip(self, batch: Batch) -> None:
+        """Nothing to copy here, but what came before has got this far with it."""
+        if self._joint is not None and self._joint.builder.count:
+            self._joint.next_source = batch.next_offset
+        elif self._thin is not None:
+            self.flush()
+            self.out.parcels[-1].next_source = batch.next_offset
+        elif self.out.parcels:
+            self.out.parcels[-1].next_source = batch.next_offset
+        self.out.next_source = batch.next_offset
+
+    def flush(self) -> None:
+        """Close what is being put together."""
+        if self._thin is not None:
+            thin, self._thin = self._thin, None
+            self._emit(Parcel(thin, ((thin.base_offset, thin.count),), thin.next_offset))
+        if self._joint is not None:
+            joint, self._joint = self._joint, None
+            self._close(joint, joint.next_source)
+
+    def _close(self, joint: "_Joint", next_source: int) -> None:
+        self.out.next_source = max(self.out.next_source, next_source)
+        if not joint.builder.count:
+            return
+        batch = joint.builder.build(joint.runs[0][0], joint.epoch)
+        if not self._rules.largest or batch.size <= self._rules.largest:
+            runs = tuple((first, count) for first, count in joint.runs)
+            self._emit(Parcel(batch, runs, next_source, fresh=True))
+            return
+        records = list(records_of(batch))
+        offsets = [first + number for first, count in joint.runs for number in range(count)]
+        originals = [one._replace(offset=offset) for one, offset in zip(records, offsets, strict=True)]
+        if len(originals) == 1:
+            self._too_large(originals[0], batch.size, next_source)
+            return
+        half = len(originals) // 2
+        for part, until in ((originals[:half], originals[half].offset), (originals[half:], next_source)):
+            smaller = _Joint(joint.codec, self._rules.largest, joint.epoch)
+            for one in part:
+                smaller.add(one)
+            self._close(smaller, until)
+
+    def _too_large(self, record: Plain, size: int, next_source: int) -> None:
+        text = f"the record needs a batch of {size} bytes; the mirror takes {self._rules.largest} at most"
+        if not self._rules.park:
+            raise _TooLarge(record.offset, text)
+        self.out.left_out.append(LeftOut(record, text))
+        self.out.next_source = max(self.out.next_source, next_source)
+
+    def _emit(self, parcel: Parcel) -> None:
+        self.out.parcels.append(parcel)
+        self.out.next_source = max(self.out.next_source, parcel.next_source)
+
+
+class _Joint:
+    """Records from several batches on their way into one."""
+
+    def __init__(self, codec: int, largest: int, epoch: int) -> None:
+        self.codec = codec
+        self.builder = Builder(codec, largest)
+        self.runs: list[list[int]] = []
+        self.next_source = 0
+        self.epoch = epoch
+
+    @property
+    def size(self) -> int:
+        return self.builder.size
+
+    def add(self, one: Plain) -> bool:
+        if not self.builder.add(one):
+            return False
+        if self.runs and self.runs[-1][0] + self.runs[-1][1] == one.offset:
+            self.runs[-1][1] += 1
+        else:
+            self.runs.append([one.offset, 1])
+        return True

@@ -1,0 +1,58 @@
+"""When a mirror does not take a batch for its size: raise its limit, or learn it and keep within."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.work import Notice
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.topics import all_configs, change_configs
+
+log = logging.getLogger(__name__)
+
+_LIMITS = ("max.message.bytes", "segment.bytes")
+
+
+async def settle_limits(
+    cursors: Sequence[Cursor], target: ClusterClient, may_raise: bool, notice: Callable[[Notice], None]
+) -> None:
+    """For each mirror that has refused a batch. A WireError means: not settled, try again."""
+    for mirror in {cursor.key.mirror for cursor in cursors if cursor.too_large}:
+        concerned = [cursor for cursor in cursors if cursor.key.mirror == mirror and cursor.too_large]
+        needed = max(cursor.too_large for cursor in concerned)
+        configs = (await all_configs(target, [mirror]))[mirror]
+        if isinstance(configs, BrokerError):
+            raise configs
+        limits = {name: int(configs[name]) for name in _LIMITS}
+        low = {name: str(_next_power(needed)) for name, value in limits.items() if value < needed}
+        raised = may_raise and bool(low) and await _raised(target, mirror, low)
+        for cursor in concerned:
+            at = cursor.position
+            if raised:
+                cursor.largest = 0
+                text = (
+                    f"a batch of {needed} bytes needed {' and '.join(f'{k}={v}' for k, v in low.items())} on the mirror"
+                )
+                if at is not None:
+                    notice(Notice(cursor.key, "limit-raised", 0, at.source, at.target, text))
+            else:
+                cursor.largest = min(limits.values())
+            cursor.too_large = 0
+
+
+async def _raised(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:
+    try:
+        error = await change_configs(target, mirror, values)
+    except BrokerError as refused:
+        error = refused
+    except WireError as failed:  # a broker before 2.3 has no such request
+        log.info("mirror %s: limits cannot be raised: %s", mirror, failed)
+        return False
+    if error is not None:
+        log.info("mirror %s: limits may not be raised: %s", mirror, error)
+    return error is None
+
+
+def _next_power(size: int) -> int:
+    return 1 << (size - 1).bit_length()

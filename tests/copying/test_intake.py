@@ -1,0 +1,236 @@
+"""What becomes of fetched batches, without a broker."""
+
+
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+
+from heliograph.copy.intake import Intake, Rules, take_in
+from heliograph.wire.batches import rewrite, split
+from heliograph.wire.recode import Builder, Plain, records_of
+
+
+def _batch(offsets: list[int], attributes: int = 0, producer: int = -1, size: int = 10, codec: int = 0) -> bytes:
+    """A batch that holds these source offsets, as a broker would keep it: with holes where some are missing."""
+    first = offsets[0]
+    builder = Builder(codec)
+    records = [Plain(0, 1000 + offset, b"k%d" % offset, b"v" * size, [("h", None)]) for offset in offsets]
+    for one in records:
+        builder.add(one)
+    built = builder.build(first, 7)
+    # The compiled builder numbers records without a gap; a broker's cleaner keeps the numbers. Few tests need that.
+    whole = bytearray(rewrite(built._replace(attributes=built.attributes | attributes), producer, 0))
+    whole[0:8] = first.to_bytes(8, "big")
+    whole[12:16] = (7).to_bytes(4, "big")
+    data = bytes(whole) + bytes(built.records)
+    if attributes & 0x10:  # `rewrite` has taken the flag of transactions away
+        (batch,) = split(data)
+        data = _with_attributes(data, batch.attributes | 0x10)
+    return data
+
+
+def _with_attributes(data: bytes, attributes: int) -> bytes:
+    from crc32c import crc32c
+
+    whole = bytearray(data)
+    whole[21:23] = attributes.to_bytes(2, "big")
+    whole[17:21] = crc32c(bytes(whole[21:])).to_bytes(4, "big")
+    return bytes(whole)
+
+
+def _marker(offset: int, producer: int, commit: bool) -> bytes:
+    builder = Builder(0)
+    builder.add(Plain(0, 5, b"\0\0" + (b"\0\1" if commit else b"\0\0"), b"\0\0\0\0\0\0", []))
+    built = builder.build(offset, 7)
+    head = bytearray(rewrite(built, producer, 0))
+    head[0:8] = offset.to_bytes(8, "big")
+    return _with_attributes(bytes(head) + bytes(built.records), 0x30)
+
+
+def _offsets(intake: Intake) -> list[int]:
+    return [first + n for parcel in intake.parcels for first, count in parcel.runs for n in range(count)]
+
+
+def _keys(intake: Intake) -> list[bytes | None]:
+    return [one.key for parcel in intake.parcels for one in records_of(parcel.batch)]
+
+
+def test_whole_batches_are_sent_on_as_they_are() -> None:
+    data = b"".join(_batch(list(range(at, at + 50)), size=100) for at in (10, 60, 110))
+    intake = take_in(data, 10, -1, Rules())
+    assert [parcel.fresh for parcel in intake.parcels] == [False] * 3
+    assert b"".join(bytes(parcel.batch.data) for parcel in intake.parcels) == data
+    assert (intake.next_source, intake.epoch, intake.problem) == (160, 7, None)
+
+
+def test_thin_batches_are_joined_and_nothing_about_their_records_changes() -> None:
+    data = b"".join(_batch([offset]) for offset in range(10, 200))
+    intake = take_in(data, 10, -1, Rules())
+    (parcel,) = intake.parcels
+    assert (parcel.runs, parcel.next_source, parcel.batch.count) == (((10, 190),), 200, 190)
+    assert [one[1:] for one in records_of(parcel.batch)] == [
+        (1000 + offset, b"k%d" % offset, b"v" * 10, [("h", None)]) for offset in range(10, 200)
+    ]
+
+
+def test_a_single_thin_batch_is_not_touched() -> None:
+    data = _batch([10])
+    (parcel,) = take_in(data, 10, -1, Rules()).parcels
+    assert not parcel.fresh
+    assert bytes(parcel.batch.data) == data
+
+
+def test_thin_batches_are_joined_up_to_a_size_and_only_with_their_like() -> None:
+    thin = [_batch([offset], size=100) for offset in range(100)]
+    parcels = take_in(b"".join(thin), 0, -1, Rules(join_up_to=2000)).parcels
+    assert all(parcel.batch.size <= 2200 for parcel in parcels)
+    assert sum(parcel.batch.count for parcel in parcels) == 100
+    mixed = b"".join(_batch([offset], codec=offset // 5 % 2 * 3) for offset in range(20))
+    assert [parcel.batch.codec for parcel in take_in(mixed, 0, -1, Rules()).parcels] == ["none", "lz4", "none", "lz4"]
+
+
+def test_a_batch_between_thin_ones_keeps_its_place() -> None:
+    data = _batch([0]) + _batch([1]) + _batch(list(range(2, 60)), size=100) + _batch([60]) + _batch([61])
+    intake = take_in(data, 0, -1, Rules())
+    assert [parcel.batch.count for parcel in intake.parcels] == [2, 58, 2]
+    assert _offsets(intake) == list(range(62))
+    assert [parcel.next_source for parcel in intake.parcels] == [2, 60, 62]
+
+
+def test_records_before_the_position_are_left_behind() -> None:
+    intake = take_in(_batch(list(range(10, 60)), size=100), 40, -1, Rules())
+    assert _offsets(intake) == list(range(40, 60))
+    assert _keys(intake) == [b"k%d" % offset for offset in range(40, 60)]
+
+
+def test_batches_of_which_nothing_is_wanted_move_nothing() -> None:
+    intake = take_in(_batch(list(range(10, 60))), 60, 3, Rules())
+    assert (intake.parcels, intake.next_source, intake.epoch) == ([], 60, 3)
+
+
+def test_markers_are_passed_over_and_counted_as_done() -> None:
+    data = (
+        _batch([0, 1], 0x10, 9, size=800)
+        + _marker(2, 9, True)
+        + _batch([3, 4], 0x10, 9, size=800)
+        + _marker(5, 9, True)
+    )
+    intake = take_in(data, 0, -1, Rules())
+    assert _offsets(intake) == [0, 1, 3, 4]
+    assert [parcel.next_source for parcel in intake.parcels] == [3, 6]
+    assert intake.next_source == 6
+    assert take_in(_marker(5, 9, True), 5, -1, Rules()).next_source == 6
+
+
+def test_aborted_records_are_left_out_until_their_marker_and_no_longer() -> None:
+    data = (
+        _batch([0, 1], 0x10, 9)
+        + _batch([2], 0x10, 8)
+        + _marker(3, 9, False)
+        + _batch([4], 0x10, 9)
+        + _marker(5, 9, True)
+        + _marker(6, 8, True)
+    )
+    assert _offsets(take_in(data, 0, -1, Rules(), [(9, 0)])) == [2, 4]
+    assert _offsets(take_in(data, 0, -1, Rules(committed_only=False), [(9, 0)])) == [0, 1, 2, 4]
+
+
+def test_an_aborted_transaction_of_which_only_the_marker_is_left_hides_nothing_behind_it() -> None:
+    data = _marker(3, 9, False) + _batch([4], 0x10, 9) + _marker(5, 9, True)
+    assert _offsets(take_in(data, 3, -1, Rules(), [(9, 0)])) == [4]
+
+
+def test_two_aborted_transactions_of_one_producer_with_a_good_one_between_in_any_order_of_the_list() -> None:
+    data = (
+        _batch([0], 0x10, 9)
+        + _marker(1, 9, False)
+        + _batch([2], 0x10, 9)
+        + _marker(3, 9, True)
+        + _batch([4], 0x10, 9)
+        + _marker(5, 9, False)
+    )
+    assert _offsets(take_in(data, 0, -1, Rules(), [(9, 4), (9, 0)])) == [2]
+
+
+def test_a_batch_that_was_stamped_on_arrival_gets_the_times_that_consumers_saw() -> None:
+    data = _with_attributes(_batch(list(range(5))), 0x08)
+    (batch,) = split(data)
+    (parcel,) = take_in(data, 0, -1, Rules()).parcels
+    assert not parcel.batch.log_append_time
+    assert {one.timestamp for one in records_of(parcel.batch)} == {batch.max_timestamp}
+
+
+def test_messages_of_the_old_formats_are_converted() -> None:
+    for magic, codec, time_kept in ((0, 0, -1), (1, 0, 77), (1, 1, 77)):
+        builder = LegacyRecordBatchBuilder(magic=magic, compression_type=codec, batch_size=1 << 20)
+        for number in range(5):
+            builder.append(number, timestamp=77, key=b"k%d" % number, value=None)
+        data = bytearray(builder.build())
+        if codec:
+            data[0:8] = (4).to_bytes(8, "big")  # as a broker does: the offset of a set is that of its last
+        intake = take_in(bytes(data) + _batch([5]), 0, -1, Rules())
+        assert _keys(intake) == [b"k%d" % number for number in range(6)]
+        assert next(records_of(intake.parcels[0].batch)).timestamp == time_kept
+        assert intake.next_source == 6
+
+
+def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
+    for codec in range(5):
+        noise = [Plain(0, 5, None, bytes((n * m) % 251 for m in range(400)), []) for n in range(64)]
+        builder = Builder(codec)
+        for one in noise:
+            builder.add(one)
+        built = builder.build(0, 7)
+        head = bytearray(rewrite(built, -1, 0))
+        intake = take_in(bytes(head) + bytes(built.records), 0, -1, Rules(largest=3000))
+        assert intake.problem is None
+        assert all(parcel.batch.size <= 3000 for parcel in intake.parcels)
+        assert len(intake.parcels) > 1 or built.size <= 3000
+        values = [one.value for parcel in intake.parcels for one in records_of(parcel.batch)]
+        assert values == [one.value for one in noise]
+        assert _offsets(intake) == list(range(64))
+
+
+def test_a_record_that_is_too_large_stops_there_or_is_put_aside() -> None:
+    data = _batch([0, 1], size=600) + _batch([2], size=5000) + _batch([3, 4], size=600)
+    intake = take_in(data, 0, -1, Rules(largest=2000))
+    assert intake.problem is not None
+    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("too-large", 2, [0, 1])
+    intake = take_in(data, 0, -1, Rules(largest=2000, park=True))
+    assert intake.problem is None
+    assert (_offsets(intake), intake.next_source) == ([0, 1, 3, 4], 5)
+    assert [(one.record.offset, one.record.key) for one in intake.left_out] == [(2, b"k2")]
+
+
+def test_records_that_the_target_refused_are_put_aside() -> None:
+    intake = take_in(_batch(list(range(5))), 0, -1, Rules(park=True), unwanted={1: "why", 4: "why"})
+    assert _offsets(intake) == [0, 2, 3]
+    assert [one.record.offset for one in intake.left_out] == [1, 4]
+    assert intake.next_source == 5
+
+
+def test_records_can_be_sent_one_by_one() -> None:
+    intake = take_in(_batch(list(range(6))), 0, -1, Rules(alone_before=4))
+    assert [parcel.batch.count for parcel in intake.parcels] == [1, 1, 1, 1, 2]
+    assert [parcel.next_source for parcel in intake.parcels] == [1, 2, 3, 4, 6]
+
+
+def test_zstd_becomes_lz4_for_a_target_that_does_not_know_it() -> None:
+    (parcel,) = take_in(_batch(list(range(50)), codec=4), 0, -1, Rules(zstd=False)).parcels
+    assert parcel.batch.codec == "lz4"
+
+
+def test_damage_inside_stops_after_what_is_good() -> None:
+    bad = bytearray(_batch([2, 3]))
+    bad[-1] ^= 1
+    intake = take_in(_batch([0, 1]) + bytes(bad) + _batch([4]), 0, -1, Rules())
+    assert intake.problem is not None
+    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 2, [0, 1])
+
+
+def test_records_without_a_time_keep_having_none() -> None:
+    builder = Builder(0)
+    for moment in (-1, 5, -1, 9):
+        builder.add(Plain(0, moment, None, b"", []))
+    batch = builder.build(0, 0)
+    assert [one.timestamp for one in records_of(batch)] == [-1, 5, -1, 9] or batch.base_timestamp == -1
+    (again,) = split(rewrite(batch, -1, 0) + bytes(batch.records))
+    assert [one.timestamp for one in records_of(again)] == [-1, 5, -1, 9]

@@ -1,0 +1,87 @@
+"""Intervals against the plainest model there is: a table with one row per mirror offset."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.model.intervals import Entry, Interval, Intervals, from_record, to_record
+
+
+@st.composite
+def _rows(draw: st.DrawFn) -> tuple[Interval, ...]:
+    target, source = draw(st.integers(0, 40)), draw(st.integers(0, 1000))
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        count = draw(st.integers(1, 10))
+        found.append(Interval(target, source, count, "s"))
+        target, source = target + count, source + count + draw(st.integers(1, 5))
+    return tuple(found)
+
+
+def _table(rows: list[tuple[Interval, ...]]) -> dict[int, int]:
+    table: dict[int, int] = {}
+    for row in rows:
+        for one in row:
+            table.update({target: one.source_of(target) for target in range(one.target, one.end)})
+    return table
+
+
+@given(st.lists(_rows(), max_size=8))
+def test_what_was_put_last_holds_and_nothing_else_changes(rows: list[tuple[Interval, ...]]) -> None:
+    intervals = Intervals()
+    for row in rows:
+        intervals.put(row)
+    for target, source in _table(rows).items():
+        found = intervals.covering(target)
+        assert found is not None
+        assert found.source_of(target) == source
+    known = list(intervals)
+    assert [one.target for one in known] == sorted({one.target for one in known})
+
+
+@given(st.lists(_rows(), max_size=8), _rows())
+def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
+    rows: list[tuple[Interval, ...]], plan: tuple[Interval, ...]
+) -> None:
+    intervals = Intervals()
+    for row in rows:
+        intervals.put(row)
+    said = {}
+    for target in range(plan[0].target, plan[-1].end):
+        found = intervals.covering(target)
+        said[target] = found.source_of(target) if found else None
+    assert intervals.agree(plan) == (said == _table([plan]))
+    intervals.put(plan)
+    assert intervals.agree(plan)
+    assert tuple(intervals.within(plan[0].target, plan[-1].end)) == plan
+
+
+@given(_rows(), st.text(max_size=20), st.integers(0, 5000), st.integers(0, 9))
+def test_intervals_survive_their_record(rows: tuple[Interval, ...], topic: str, partition: int, shift: int) -> None:
+    shifted = tuple(Interval(one.target, one.source, one.count, "s", shift) for one in rows)
+    entry = Entry((topic, partition), "m", shifted)
+    assert from_record(*to_record(entry)) == entry
+
+
+def test_the_last_interval_goes_on_until_another_begins() -> None:
+    intervals = Intervals()
+    intervals.put([Interval(0, 100)])
+    assert intervals.agree([Interval(0, 100, 5000)])
+    intervals.put([Interval(50, 200, 10)])
+    assert intervals.agree([Interval(0, 100, 50), Interval(50, 200, 500)])
+    assert not intervals.agree([Interval(0, 100, 51)])
+
+
+def test_a_new_start_at_the_same_place_replaces_the_old_one() -> None:
+    intervals = Intervals()
+    intervals.put([Interval(0, 100)])
+    intervals.put([Interval(0, 150)])
+    assert list(intervals) == [Interval(0, 150)]
+
+
+def test_only_the_last_of_very_many_are_kept_in_memory() -> None:
+    intervals = Intervals(keep=10)
+    for number in range(100):
+        intervals.put([Interval(number, number * 3, 1)])
+    assert len(list(intervals)) <= 20
+    assert intervals.forgotten_before > 70
+    assert intervals.agree([Interval(99, 297, 1)])
