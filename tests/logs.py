@@ -14,7 +14,7 @@ from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
-from heliograph.wire.topics import NewTopic, create_partitions, create_topics, delete_topics
+from heliograph.wire.topics import NewTopic, change_configs, create_partitions, create_topics, delete_topics
 
 __all__ = ["Log", "Pair", "Record", "Seen", "some_records"]
 
@@ -46,6 +46,13 @@ class Log:
             outcome = await create_topics(client, [NewTopic(topic, partitions, replicas, settings)])
             assert outcome == {topic: None}, outcome
             await _until_led(client, topic, partitions)
+
+        self._with_client(do)
+
+    def configure(self, topic: str, **configs: str) -> None:
+        async def do(client: ClusterClient) -> None:
+            settings = {key.replace("_", "."): value for key, value in configs.items()}
+            assert await change_configs(client, topic, settings) is None
 
         self._with_client(do)
 
@@ -197,6 +204,8 @@ class Log:
             assert time.monotonic() < deadline, "the broker has not compacted the topic"
             self.write(topic, [Record(0, int(time.time() * 1000), b"other", b"roll")])
             time.sleep(0.5)
+        self.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing, on both sides
+        time.sleep(0.5)
 
 
 @dataclass(frozen=True)

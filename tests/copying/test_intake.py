@@ -1,6 +1,5 @@
 """What becomes of fetched batches, without a broker."""
 
-
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from heliograph.copy.intake import Intake, Rules, take_in

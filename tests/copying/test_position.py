@@ -30,7 +30,12 @@ def test_the_mirrors_own_retention_changes_nothing() -> None:
 def test_the_last_interval_that_has_begun_counts() -> None:
     known = Intervals([Interval(0, 40, 10, "s"), Interval(10, 100, 10, "s"), Interval(20, 300, 0, "s")])
     assert next_position(known, _facts((0, 900), (0, 19)), STRICT) == Go(Position(109, 19))
-    assert next_position(known, _facts((0, 900), (0, 20)), STRICT) == Go(Position(300, 20))
+    assert next_position(known, _facts((0, 900), (0, 21)), STRICT) == Go(Position(301, 21))
+
+
+def test_an_interval_that_was_planned_and_never_begun_does_not_count() -> None:
+    known = Intervals([Interval(0, 40, 20, "s"), Interval(20, 300, 10, "s")])
+    assert next_position(known, _facts((0, 900), (0, 20)), STRICT) == Go(Position(60, 20))
 
 
 def test_a_mirror_that_was_deleted_begins_anew_and_says_so() -> None:
@@ -59,6 +64,19 @@ def test_a_recreated_source_topic_is_refused() -> None:
 def test_records_that_retention_took_first_are_refused() -> None:
     known = Intervals([Interval(0, 0, 0, "s")])
     assert _refused(next_position(known, _facts((9, 90), (0, 5)), STRICT)) == ("data-loss", 5)
+
+
+def test_a_policy_lets_copying_go_on_and_says_what_was_passed_over() -> None:
+    lost = next_position(Intervals([Interval(0, 0, 0, "s")]), _facts((9, 90), (0, 5)), LENIENT)
+    assert isinstance(lost, Go)
+    assert (lost.position, lost.new) == (Position(9, 5), Interval(5, 9, 0, "s"))
+    assert lost.event is not None
+    assert lost.event[:2] == ("data-loss", 4)
+    again = next_position(Intervals([Interval(0, 0, 0, "earlier")]), _facts((2, 90), (0, 5)), LENIENT)
+    assert isinstance(again, Go)
+    assert (again.position, again.new) == (Position(2, 5), Interval(5, 2, 0, "s"))
+    assert again.event is not None
+    assert again.event[0] == "recreated-topic"
 
 
 def test_a_source_that_ends_before_the_mirror_is_refused_but_may_still_be_catching_up() -> None:

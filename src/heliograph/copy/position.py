@@ -51,7 +51,8 @@ class NoGo:
 
 
 def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go | NoGo:
-    interval = intervals.covering(facts.mirror_end)
+    # That of the last record, which is there: what was planned behind it may never have come, and look otherwise now.
+    interval = intervals.covering(max(facts.mirror_end - 1, 0))
     if interval is None:
         if facts.mirror_end > 0:
             return NoGo(

@@ -56,7 +56,7 @@ class Intervals:
         return iter(self._known)
 
     def covering(self, target: int) -> Interval | None:
-        """The interval that a mirror offset lies in, or that the next record at the mirror's end would continue."""
+        """The interval that a mirror offset lies in."""
         at = bisect_right(self._known, target, key=_target)
         return self._known[at - 1] if at else None
 
