@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.config import load
 from heliograph.config.properties import parse
-from heliograph.model.flow import Cluster, Flow, Reading, Writing
+from heliograph.model.flow import Cluster, Flow, Policies, Reading, Writing
 from heliograph.model.names import NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
@@ -241,3 +241,19 @@ topics.exclude = x
     read = deployment(text)
     assert read.warnings == ()
     assert read.flows[0].topics.exclude == ("x",)
+
+
+def test_policies_limits_and_isolation_reach_the_flow() -> None:
+    read = flow(
+        "heliograph.on.data.loss = fail\n"
+        "A->B.heliograph.on.recreated.topic = continue\n"
+        "heliograph.on.foreign.writer = continue\n"
+        "heliograph.on.refused.record = continue\n"
+        "heliograph.max.bytes.per.second = 1000000\n"
+        "heliograph.raise.mirror.limits = false\n"
+        "A.consumer.isolation.level = read_uncommitted\n"
+        "A->B.producer.override.batch.size = 327680\n"
+    )
+    assert read.policies == Policies("fail", "continue", "continue", "continue")
+    assert (read.max_bytes_per_second, read.may_raise_limits) == (1_000_000, False)
+    assert (read.reading.committed_only, read.writing.join_up_to) == (False, 327680)

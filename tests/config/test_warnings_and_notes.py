@@ -71,6 +71,13 @@ def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
     assert warnings("sync.topic.acls.enabled = false\n") == []
 
 
+def test_a_setting_that_batch_copying_makes_irrelevant_says_why() -> None:
+    (note,) = notes("A->B.producer.override.linger.ms = 100\n")
+    assert note.startswith("mm2.properties:5: A->B.producer.override.linger.ms has no meaning here: nothing waits")
+    (note,) = notes("B.producer.compression.type = zstd\n")
+    assert note.endswith("has no meaning here: batches keep the compression that they have")
+
+
 @pytest.mark.parametrize("setting", [one for one in SETTINGS if not one.acted], ids=lambda one: str(one.name))
 def test_every_declared_setting_is_accepted_and_noted_wherever_it_may_stand(setting: Setting[object]) -> None:
     for place in (*setting.where.read, *setting.where.also):

@@ -47,6 +47,7 @@ def test_100_000_odd_records_arrive_identical_and_in_the_same_batches(pair: Pair
             batches.append(encode(records[:size], rng.randrange(5)))
             del records[:size]
         pair.a.append(topic, batches, partition)
+    properties.write_text(properties.read_text() + "B.producer.batch.size = 0\n")  # or thin batches would be joined
     done = heliograph("run", properties, "--until-caught-up", "--json")
     assert done.returncode == 0, done.stderr
     total = 0

@@ -11,19 +11,33 @@ def _partitions(count: int) -> list[MirrorPartition]:
     return [MirrorPartition("t", "A.t", number) for number in range(count)]
 
 
-_changes = st.lists(st.tuples(st.sets(st.integers(0, 40)), st.integers(1, 6)), min_size=1, max_size=5)
+_changes = st.lists(
+    st.tuples(st.dictionaries(st.integers(0, 40), st.floats(0, 1e6)), st.integers(1, 6)), min_size=1, max_size=5
+)
 
 
 @given(_changes)
-def test_every_partition_is_in_exactly_one_lease_and_leases_are_even(changes: list[tuple[set[int], int]]) -> None:
+def test_every_partition_is_in_exactly_one_lease_and_no_lease_could_give_one_away(
+    changes: list[tuple[dict[int, float], int]],
+) -> None:
     before: Assignment = ()
-    for numbers, most in changes:
-        wanted = [MirrorPartition("t", "A.t", number) for number in numbers]
-        before = assign(wanted, before, most)
-        assert sorted(one for lease in before for one in lease) == sorted(wanted)
-        sizes = [len(lease) for lease in before]
-        assert len(sizes) == min(most, len(wanted))
-        assert not sizes or max(sizes) <= -(-len(wanted) // len(sizes))
+    for loads, most in changes:
+        load = {MirrorPartition("t", "A.t", number): value for number, value in loads.items()}
+        before = assign(load, before, most, load)
+        assert sorted(one for lease in before for one in lease) == sorted(load)
+        assert len(before) == min(most, len(load))
+        if not before:
+            continue
+        sums = [sum(1 + load[one] for one in lease) for lease in before]
+        fullest = before[sums.index(max(sums))]
+        even = max(sums) <= max(1.251 * sum(sums) / len(sums), min(sums) + 1.001)
+        assert even or all(1 + load[one] >= (max(sums) - min(sums)) * 0.999 for one in fullest)
+
+
+def test_without_load_leases_are_even_in_number() -> None:
+    for count in range(1, 60):
+        sizes = [len(lease) for lease in assign(_partitions(count), (), 7)]
+        assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_new_partition_moves_no_other() -> None:
@@ -31,3 +45,21 @@ def test_a_new_partition_moves_no_other() -> None:
     after = assign(_partitions(11), before, 4)
     moved = sum(set(old) - set(new) != set() for old, new in zip(before, after, strict=True))
     assert moved == 0
+
+
+def test_a_busy_partition_gets_a_lease_for_itself_and_the_others_share() -> None:
+    partitions = _partitions(9)
+    before = assign(partitions, (), 3)
+    load = dict.fromkeys(partitions, 10.0) | {partitions[0]: 1000.0}
+    after = assign(partitions, before, 3, load)
+    (busy,) = [lease for lease in after if partitions[0] in lease]
+    assert len(busy) == 1
+    assert sorted(len(lease) for lease in after) == [1, 4, 4]
+
+
+def test_a_small_change_of_load_moves_nothing() -> None:
+    partitions = _partitions(12)
+    load = {one: 100.0 + number for number, one in enumerate(partitions)}
+    before = assign(partitions, (), 3, load)
+    shaken = {one: value * (0.9 if number % 2 else 1.1) for number, (one, value) in enumerate(load.items())}
+    assert assign(partitions, before, 3, shaken) == before

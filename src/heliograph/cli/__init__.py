@@ -1,7 +1,8 @@
 """The commands. Each reads its options, calls the packages below, and turns the outcome into words and an exit status.
 
 Exit statuses: 0 done or stopped by a signal, 1 failed (with --until-caught-up: something could not be mirrored; in the
-demo: something differs), 2 wrong options, configuration or addresses.
+demo: something differs; in the status: something is stopped, or nothing runs), 2 wrong options, configuration or
+addresses.
 """
 
 import typer
@@ -10,6 +11,7 @@ from heliograph import __version__
 from heliograph.cli.demo import demo
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
+from heliograph.cli.status import status
 
 app = typer.Typer(
     name="heliograph",
@@ -20,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run)
+app.command("status")(status)
 app.command("sandbox")(sandbox)
 app.command("demo")(demo)
 

@@ -47,6 +47,24 @@ FETCH_MIN_BYTES = Setting(
     "fetch.min.bytes", _INT, "1", "How much a broker gathers before it answers.", places.CONSUMER, acted=True
 )
 FETCH_MAX_WAIT = Setting("fetch.max.wait.ms", _INT, "500", "How long it gathers at most.", places.CONSUMER, acted=True)
+ISOLATION_LEVEL = Setting(
+    "isolation.level",
+    Choice(("read_uncommitted", "read_committed")),
+    "read_committed",
+    "Whether records of aborted transactions are left out, and those of open ones waited for (MM2's own default is "
+    "`read_uncommitted`).",
+    places.CONSUMER,
+    acted=True,
+)
+BATCH_SIZE = Setting(
+    "batch.size",
+    _INT,
+    "131072",
+    "How large a batch may grow when thin ones are joined; others stay as they are. 0: they are not joined. (MM2's own "
+    "default is 16384.)",
+    places.PRODUCER,
+    acted=True,
+)
 MAX_REQUEST_SIZE = Setting(
     "max.request.size",
     Whole(1, INT_MAX),
@@ -57,12 +75,12 @@ MAX_REQUEST_SIZE = Setting(
 )
 
 
-def _consumer(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
-    return Setting(name, kind, default, about, places.CONSUMER)
+def _consumer(name: str, kind: Kind[object], default: str | None, about: str, needless: str = "") -> Setting[object]:
+    return Setting(name, kind, default, about, places.CONSUMER, needless=needless)
 
 
-def _producer(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
-    return Setting(name, kind, default, about, places.PRODUCER)
+def _producer(name: str, kind: Kind[object], default: str | None, about: str, needless: str = "") -> Setting[object]:
+    return Setting(name, kind, default, about, places.PRODUCER, needless=needless)
 
 
 def _client(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
@@ -74,12 +92,7 @@ _CONSUMER = (
     MAX_PARTITION_FETCH_BYTES,
     FETCH_MIN_BYTES,
     FETCH_MAX_WAIT,
-    _consumer(
-        "isolation.level",
-        Choice(("read_uncommitted", "read_committed")),
-        "read_uncommitted",
-        "Whether records of open and aborted transactions are read.",
-    ),
+    ISOLATION_LEVEL,
     _consumer(
         "auto.offset.reset",
         Text(),
@@ -93,14 +106,21 @@ _CONSUMER = (
         "Whether positions are committed by themselves; MM2 always switches it off.",
     ),
     _consumer("auto.commit.interval.ms", _INT, "5000", "How often, if so."),
-    _consumer("max.poll.records", Whole(1, INT_MAX), "500", "Records handed out by one poll."),
+    _consumer(
+        "max.poll.records",
+        Whole(1, INT_MAX),
+        "500",
+        "Records handed out by one poll.",
+        "whole batches are read, limited by `fetch.max.bytes` and `max.partition.fetch.bytes`",
+    ),
     _consumer(
         "max.poll.interval.ms",
         Whole(1, INT_MAX),
         "300000",
         "Time between two polls before the consumer counts as stuck.",
+        "there is no group to be thrown out of",
     ),
-    _consumer("check.crcs", Bool(), "true", "Whether checksums are compared."),
+    _consumer("check.crcs", Bool(), "true", "Whether checksums are compared.", "checksums are always compared"),
     _consumer("client.rack", Text(), "", "Where this client stands, for reading from a near replica."),
     _consumer("allow.auto.create.topics", Bool(), "true", "Whether asking for a topic may create it."),
     _consumer("exclude.internal.topics", Bool(), "true", "Whether patterns pass over Kafka's internal topics."),
@@ -127,22 +147,66 @@ _CONSUMER = (
 )
 _PRODUCER = (
     MAX_REQUEST_SIZE,
-    _producer("acks", Choice(("all", "-1", "0", "1")), "all", "How many replicas must have a record."),
-    _producer("batch.size", _INT, "16384", "How large a batch may grow."),
-    _producer("buffer.memory", _LONG, "33554432", "Memory for records not sent yet."),
     _producer(
-        "compression.type", Choice(("none", "gzip", "snappy", "lz4", "zstd")), "none", "How new batches are compressed."
+        "acks",
+        Choice(("all", "-1", "0", "1")),
+        "all",
+        "How many replicas must have a record.",
+        "every batch waits for all in-sync replicas",
     ),
-    _producer("compression.gzip.level", Whole(-1, 9, but_not=0), "-1", "How hard gzip tries."),
-    _producer("compression.lz4.level", Whole(1, 17), "9", "How hard lz4 tries."),
-    _producer("compression.zstd.level", Whole(-131072, 22), "3", "How hard zstd tries."),
+    BATCH_SIZE,
     _producer(
-        "delivery.timeout.ms", _INT, "2147483647", "How long a record may take in all (Kafka's own default: 120000)."
+        "buffer.memory",
+        _LONG,
+        "33554432",
+        "Memory for records not sent yet.",
+        "`heliograph.buffer.memory` bounds what a lease holds",
     ),
     _producer(
-        "enable.idempotence", Bool(), "false", "Whether the broker drops repeated batches (Kafka's own default: true)."
+        "compression.type",
+        Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+        "none",
+        "How new batches are compressed.",
+        "batches keep the compression that they have",
     ),
-    _producer("linger.ms", _LONG, "5", "How long a batch waits for more records."),
+    _producer(
+        "compression.gzip.level",
+        Whole(-1, 9, but_not=0),
+        "-1",
+        "How hard gzip tries.",
+        "batches keep the compression that they have",
+    ),
+    _producer(
+        "compression.lz4.level", Whole(1, 17), "9", "How hard lz4 tries.", "batches keep the compression that they have"
+    ),
+    _producer(
+        "compression.zstd.level",
+        Whole(-131072, 22),
+        "3",
+        "How hard zstd tries.",
+        "batches keep the compression that they have",
+    ),
+    _producer(
+        "delivery.timeout.ms",
+        _INT,
+        "2147483647",
+        "How long a record may take in all (Kafka's own default: 120000).",
+        "a batch is tried until it is appended or refused",
+    ),
+    _producer(
+        "enable.idempotence",
+        Bool(),
+        "false",
+        "Whether the broker drops repeated batches (Kafka's own default: true).",
+        "appends are always exactly once",
+    ),
+    _producer(
+        "linger.ms",
+        _LONG,
+        "5",
+        "How long a batch waits for more records.",
+        "nothing waits to be sent: batches come as they are, and thin ones are joined with what came with them",
+    ),
     _producer(
         "max.block.ms", _LONG, "9223372036854775807", "How long sending may wait for room (Kafka's own default: 60000)."
     ),
@@ -151,11 +215,18 @@ _PRODUCER = (
         Whole(1, INT_MAX),
         "1",
         "Requests on the way at once (Kafka's own default: 5).",
+        "up to five batches of a partition are always on their way, in order",
     ),
     _producer("metadata.max.idle.ms", Whole(5000, LONG_MAX), "300000", "How long an unused topic is remembered."),
     _producer("key.serializer", _CLASS, f"{_BYTES}Serializer", "Class that writes keys."),
     _producer("value.serializer", _CLASS, f"{_BYTES}Serializer", "Class that writes values."),
-    _producer("partitioner.class", _CLASS, None, "Class that picks partitions; MM2 keeps the source's partition."),
+    _producer(
+        "partitioner.class",
+        _CLASS,
+        None,
+        "Class that picks partitions; MM2 keeps the source's partition.",
+        "a record keeps its partition",
+    ),
     _producer("partitioner.adaptive.partitioning.enable", Bool(), "true", "Whether slow brokers get fewer records."),
     _producer("partitioner.availability.timeout.ms", _LONG, "0", "When a partition counts as unavailable; 0 is never."),
     _producer("partitioner.ignore.keys", Bool(), "false", "Whether keys have no say in the partition."),

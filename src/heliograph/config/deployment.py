@@ -19,7 +19,7 @@ from heliograph.config.providers import declared as declared_providers
 from heliograph.config.scopes import Address, address
 from heliograph.config.setting import Place, Scope, flow, top
 from heliograph.config.values import Values
-from heliograph.model.flow import Cluster, Flow, Reading, Writing
+from heliograph.model.flow import Cluster, Flow, Policies, Reading, Writing
 from heliograph.model.names import NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
@@ -144,13 +144,23 @@ def _flow(values: Values, source: str, target: str) -> Flow:
             values.get(clients.MAX_PARTITION_FETCH_BYTES, source, target),
             values.get(clients.FETCH_MIN_BYTES, source, target),
             values.get(clients.FETCH_MAX_WAIT, source, target) / 1000,
+            values.get(clients.ISOLATION_LEVEL, source, target) == "read_committed",
         ),
         writing=Writing(
             values.get(clients.MAX_REQUEST_SIZE, source, target),
             values.get(clients.REQUEST_TIMEOUT, source, target, places.OF_WRITING) / 1000,
+            values.get(clients.BATCH_SIZE, source, target),
         ),
         buffer_memory=values.get(declared.BUFFER_MEMORY, source, target),
         lease_seconds=values.get(declared.LEASE_SECONDS, source, target),
+        max_bytes_per_second=values.get(declared.MAX_BYTES_PER_SECOND, source, target),
+        may_raise_limits=values.get(declared.RAISE_MIRROR_LIMITS, source, target),
+        policies=Policies(
+            values.get(declared.ON_DATA_LOSS, source, target),
+            values.get(declared.ON_RECREATED_TOPIC, source, target),
+            values.get(declared.ON_FOREIGN_WRITER, source, target),
+            values.get(declared.ON_REFUSED_RECORD, source, target),
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from heliograph.config.kinds import (
     Addresses,
     Aliases,
     Bool,
+    Choice,
     Decimal,
     Names,
     Patterns,
@@ -17,6 +18,7 @@ from heliograph.config.kinds import (
     Whole,
 )
 from heliograph.config.setting import Group, Setting
+from heliograph.model.flow import CONTINUE, FAIL
 
 MIB = 1024 * 1024
 
@@ -148,6 +150,61 @@ LEASE_SECONDS = Setting(
     places.FLOW,
     acted=True,
 )
+MAX_BYTES_PER_SECOND = Setting(
+    "heliograph.max.bytes.per.second",
+    Whole(0, 2**50),
+    "0",
+    "How many bytes per second the flow may read from its source; 0 is no limit. Shared out over its leases.",
+    places.FLOW,
+    acted=True,
+)
+RAISE_MIRROR_LIMITS = Setting(
+    "heliograph.raise.mirror.limits",
+    Bool(),
+    "true",
+    "Whether `max.message.bytes` and `segment.bytes` of a mirror are raised for a batch that needs it. If not, or if "
+    "the target does not allow it, such batches are split.",
+    places.FLOW,
+    acted=True,
+)
+_POLICY = Choice((FAIL, CONTINUE))
+ON_DATA_LOSS = Setting(
+    "heliograph.on.data.loss",
+    _POLICY,
+    CONTINUE,
+    "When the source has deleted (retention) or lost (unclean election) records before they were copied: stop that "
+    "partition, or say so and go on. Stopping brings none of them back, and lets retention take more.",
+    places.FLOW,
+    acted=True,
+)
+ON_RECREATED_TOPIC = Setting(
+    "heliograph.on.recreated.topic",
+    _POLICY,
+    FAIL,
+    "When a source topic was deleted and created again: stop its partitions, or append the new topic's records behind "
+    "the old one's. Two topics in one mirror cannot be taken apart again.",
+    places.FLOW,
+    acted=True,
+)
+ON_FOREIGN_WRITER = Setting(
+    "heliograph.on.foreign.writer",
+    _POLICY,
+    FAIL,
+    "When somebody else has written to a mirror, which is then not a copy any more: stop that partition, or go on "
+    "behind their records.",
+    places.FLOW,
+    acted=True,
+)
+ON_REFUSED_RECORD = Setting(
+    "heliograph.on.refused.record",
+    _POLICY,
+    FAIL,
+    "When the target does not take a record (too large, no key on a compacted mirror, a time out of bounds): stop that "
+    "partition, or put the record aside in the topic `heliograph-dead-letters.<source>.internal` and go on. Nobody may "
+    "be looking there.",
+    places.FLOW,
+    acted=True,
+)
 CONFIG_PROVIDERS = Setting(
     "config.providers",
     Names(),
@@ -191,5 +248,18 @@ GROUPS = (
             CONFIG_PROPERTIES_EXCLUDE,
         ),
     ),
-    Group("Heliograph's own", "MirrorMaker 2 has no such settings.", (BUFFER_MEMORY, LEASE_SECONDS)),
+    Group(
+        "Heliograph's own",
+        "MirrorMaker 2 has no such settings.",
+        (
+            BUFFER_MEMORY,
+            LEASE_SECONDS,
+            MAX_BYTES_PER_SECOND,
+            RAISE_MIRROR_LIMITS,
+            ON_DATA_LOSS,
+            ON_RECREATED_TOPIC,
+            ON_FOREIGN_WRITER,
+            ON_REFUSED_RECORD,
+        ),
+    ),
 )

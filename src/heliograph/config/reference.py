@@ -83,7 +83,7 @@ def _row(setting: Setting[object]) -> str:
         _default(setting.default),
         setting.where.label,
         about,
-        "yes" if setting.acted else "not yet",
+        "yes" if setting.acted else f"no: {setting.needless}" if setting.needless else "not yet",
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

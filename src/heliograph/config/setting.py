@@ -97,6 +97,7 @@ class Setting(Generic[T_co]):
     where: Where
     acted: bool = False
     old_names: tuple[str, ...] = ()
+    needless: str = ""  # why it has no meaning where batches are sent on as they are
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from heliograph.model.internal_topics import PROGRESS, dead_letters_topic, intervals_topic, signals_topic
+from heliograph.model.internal_topics import STATUS, dead_letters_topic, intervals_topic, signals_topic
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -22,7 +22,7 @@ async def ensure_internal_topics(source_alias: str, target: ClusterClient, dead_
         NewTopic(intervals_topic(source_alias), 1, replicas, (*_PLAIN, ("cleanup.policy", "compact"))),
         NewTopic(
             signals_topic(source_alias),
-            PROGRESS + 1,
+            STATUS + 1,
             replicas,
             (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR)),
         ),

@@ -129,7 +129,7 @@ class _Work:
             self._skip(batch)
         elif not self._as_it_is(batch):
             self._recode(batch)
-        elif batch.size > _THIN:
+        elif batch.size > _THIN or not self._rules.join_up_to:
             self._send(batch)
         else:
             self._take_thin(batch)

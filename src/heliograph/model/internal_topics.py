@@ -3,6 +3,7 @@
 # Partitions of the signals topic.
 COMMANDS = 0
 PROGRESS = 1
+STATUS = 2
 
 
 def intervals_topic(source_alias: str) -> str:

@@ -2,20 +2,24 @@
 
 import asyncio
 import itertools
+import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.topics import Synced, sync_topics
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.signals import Report, end_command
-from heliograph.copy.work import MirrorPartition, Outcome, Progress, Refusal, Work
+from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work
 from heliograph.model.flow import CONTINUE, Flow
-from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
+from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.cycles import comes_home
-from heliograph.service.status import FlowStatus, Rate
+from heliograph.service.load import Load
+from heliograph.service.status import FlowStatus, Rate, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -25,6 +29,13 @@ log = logging.getLogger(__name__)
 
 RunLease = Callable[[Work], Awaitable[Outcome]]
 _PAUSE_AFTER_FAILURE = 1.0
+# How often to look whether the source has other topics or partitions; less often where looking takes long.
+_LOOK_EVERY = 5.0
+_LOOK_COST = 50
+# Leases are not rearranged for their load more often than this.
+_REARRANGE_EVERY = 30.0
+_STATUS_EVERY = 5.0
+_SHOWN = 200  # refusals and notices in a written status
 
 
 class FlowRunner:
@@ -38,6 +49,7 @@ class FlowRunner:
         self._ledger = Ledger(self._target, flow.source.alias)
         self._signals = signals_topic(flow.source.alias)
         self._synced = Synced({}, {})
+        self._known_shape: dict[str, tuple[str, int]] = {}
         self._partitions: tuple[MirrorPartition, ...] = ()
         self._assignment: Assignment = ()
         self._assigned = asyncio.Event()
@@ -48,6 +60,13 @@ class FlowRunner:
         self._rate = Rate()
         self._progress: dict[MirrorPartition, Progress] = {}
         self._refusals: dict[MirrorPartition, Refusal] = {}
+        self._notices: deque[Notice] = deque(maxlen=_SHOWN)
+        self._noticed: dict[str, int] = {}  # lease id -> how many of its notices we have heard
+        self._events: Counter[str] = Counter()
+        self._records_of_events: Counter[str] = Counter()
+        self._load = Load()
+        self._rearranged = 0.0
+        self._look = asyncio.Event()
         self._commands_from = 0
         self._progress_from = 0
         self._started = False
@@ -82,7 +101,9 @@ class FlowRunner:
     async def run(self) -> None:
         """Keep leases going until `stop`; then return when the last one has ended."""
         self._started = True
-        helpers = [asyncio.create_task(self._follow_progress()), asyncio.create_task(self._keep_refreshing())]
+        helpers = [
+            asyncio.create_task(one) for one in (self._follow_progress(), self._keep_refreshing(), self._keep_telling())
+        ]
         try:
             await asyncio.gather(*(self._lease_loop(number) for number in range(self.flow.tasks_max)))
         finally:
@@ -124,6 +145,7 @@ class FlowRunner:
         work = self._work(lease, self._assignment[number])
         self._running[number] = lease
         self._under_way[lease] = (0, 0)
+        self._noticed[lease] = 0
         try:
             outcome = await self._run_lease(work)
         except BaseException:
@@ -137,6 +159,7 @@ class FlowRunner:
         finally:
             del self._running[number]
             del self._under_way[lease]
+            del self._noticed[lease]
 
     def _work(self, lease: str, partitions: tuple[MirrorPartition, ...]) -> Work:
         return Work(
@@ -148,6 +171,7 @@ class FlowRunner:
             {(one.topic, one.partition): self._ledger.all_of((one.topic, one.partition)) for one in partitions},
             self._ledger.next_offset,
             self._commands_from,
+            self.flow.max_bytes_per_second * self._load.share(partitions, self._partitions),
         )
 
     def _account(self, outcome: Outcome) -> None:
@@ -162,11 +186,25 @@ class FlowRunner:
                 del self._refusals[partition]
                 log.info("%s: %s is being copied again", self.flow.name, partition)
         self._note_refusals(outcome.refusals)
+        self._note_notices(outcome.lease, 0, outcome.notices)
+        self._load.note(outcome.progress)
+
+    def _note_notices(self, lease: str, first: int, notices: tuple[Notice, ...]) -> None:
+        """A lease's outcome repeats what its reports have said: each notice counts once."""
+        heard = self._noticed[lease]
+        for one in notices[max(0, heard - first) :]:
+            log.warning("%s: %s", self.flow.name, one)
+            self._notices.append(one)
+            self._events[one.kind] += 1
+            self._records_of_events[one.kind] += one.count
+        self._noticed[lease] = max(heard, first + len(notices))
 
     def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
         for one in refusals:
             if self._refusals.get(one.partition) != one:
                 log.log(logging.ERROR if one.final else logging.WARNING, "%s: %s", self.flow.name, one)
+                if not one.final:
+                    self._look.set()  # a mirror may be missing
             self._refusals[one.partition] = one
 
     async def _follow_progress(self) -> None:
@@ -188,23 +226,56 @@ class FlowRunner:
         if report.lease in self._under_way:  # not another run's, nor one whose outcome has said more already
             self._under_way[report.lease] = (report.records, report.size)
             self._progress.update(report.changed)
+            self._load.note(report.changed)
             self._note_refusals(report.refusals)
+            self._note_notices(report.lease, report.first_notice, report.notices)
+            self._cured(report.changed)
+
+    def _cured(self, changed: Mapping[MirrorPartition, Progress]) -> None:
+        """What was waiting and moves again waits no longer."""
+        for partition in self._refusals.keys() & changed.keys():
+            refusal = self._refusals[partition]
+            if not refusal.final and changed[partition].position.source > refusal.source_offset >= 0:
+                del self._refusals[partition]
 
     # --- topics ---------------------------------------------------------------------------------------------
 
     async def _keep_refreshing(self) -> None:
+        """Now and then as the file says, and at once when the source's topics are seen to have changed."""
+        last, pause = time.monotonic(), min(_LOOK_EVERY, self.flow.refresh_topics_interval)
         while self.flow.refresh_topics:
-            await asyncio.sleep(self.flow.refresh_topics_interval)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._look.wait()
+            began = time.monotonic()
             try:
-                await self._refresh()
+                topics = (await self._source.metadata(None)).topics
+                due = began - last >= self.flow.refresh_topics_interval
+                if due or self._look.is_set() or self._shape(topics) != self._known_shape:
+                    self._look.clear()
+                    last = began
+                    await self._refresh(topics)
+                elif began - self._rearranged >= _REARRANGE_EVERY:
+                    await self._arrange()
             except WireError as error:
                 log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
             except Exception:
                 log.exception("%s: topics could not be refreshed", self.flow.name)
+            took = time.monotonic() - began
+            pause = min(max(_LOOK_EVERY, _LOOK_COST * took), self.flow.refresh_topics_interval)
+            await asyncio.sleep(min(1.0, pause))  # however often it is asked for
 
-    async def _refresh(self) -> None:
-        before = self._assignment
-        topics = (await self._source.metadata(None)).topics
+    def _shape(self, topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:
+        """What decides which mirrors there must be."""
+        return {
+            name: (topic.id.hex, len(topic.leaders))
+            for name, topic in topics.items()
+            if not topic.internal and not topic.error and self.flow.selects(name)
+        }
+
+    async def _refresh(self, topics: Mapping[str, Topic] | None = None) -> None:
+        if topics is None:
+            topics = (await self._source.metadata(None)).topics
         if not topics and self._partitions:
             log.warning("%s: the source lists no topic at all, which is not believed", self.flow.name)
             return
@@ -218,15 +289,24 @@ class FlowRunner:
         for name in self._synced.partitions.keys() - synced.partitions.keys() - synced.failed.keys():
             log.warning("%s: topic %s is gone from the source; its mirror stays as it is", self.flow.name, name)
         self._synced = synced
+        self._known_shape = self._shape(topics)
         self._partitions = tuple(
             MirrorPartition(name, self.flow.mirror_name(name), partition)
             for name, count in synced.partitions.items()
             for partition in range(count)
         )
-        self._assignment = assign(self._partitions, before, self.flow.tasks_max)
+        gone = set(self._partitions)
         for known in (self._progress, self._refusals, self._goals or {}):
-            for one in known.keys() - set(self._partitions):
+            for one in known.keys() - gone:
                 del known[one]
+        await self._arrange()
+
+    async def _arrange(self) -> None:
+        """Share the partitions out anew, and end the leases that have others now."""
+        before = self._assignment
+        self._rearranged = time.monotonic()
+        self._load.forget(self._partitions)
+        self._assignment = assign(self._partitions, before, self.flow.tasks_max, self._load.per_second())
         self._assigned.set()
         changed = [
             lease
@@ -244,6 +324,17 @@ class FlowRunner:
             self._commands_from = at + 1
         except WireError as error:
             log.warning("%s: running leases could not be told to end: %s", self.flow.name, error)
+
+    async def _keep_telling(self) -> None:
+        """Write the status down for those who look from outside."""
+        while True:
+            value = json.dumps(to_json(self.status(_SHOWN)), separators=(",", ":")).encode()
+            try:
+                topic = await self._signals_topic()
+                await write(self._target, topic, STATUS, [(b"status", value)], int(time.time() * 1000))
+            except WireError as error:
+                log.debug("%s: the status cannot be written: %s", self.flow.name, error)
+            await asyncio.sleep(_STATUS_EVERY)
 
     async def _signals_topic(self) -> Topic:
         topic = (await self._target.metadata([self._signals])).topics[self._signals]
@@ -277,11 +368,13 @@ class FlowRunner:
         running = self._under_way.values()
         return self._records + sum(one for one, _ in running), self._size + sum(one for _, one in running)
 
-    def status(self) -> FlowStatus:
+    def status(self, most: int | None = None) -> FlowStatus:
+        """With `most`, at most so many refusals and notices."""
         records, size = self._totals()
         records_rate, bytes_rate = self._rate.per_second()
         known = self._started and all(one in self._progress for one in self._partitions)
         lag = sum(max(0, at.source_end - at.position.source) for at in self._progress.values())
+        states = Counter(state_of(self._progress.get(one), self._refusals.get(one)) for one in self._partitions)
         return FlowStatus(
             self.flow.name,
             len(self._synced.partitions),
@@ -292,8 +385,12 @@ class FlowRunner:
             records_rate,
             bytes_rate,
             lag if known else None,
-            tuple(self._refusals.values()),
+            tuple(itertools.islice(self._refusals.values(), most)),
             self._synced.failed,
+            dict(states),
+            dict(self._events),
+            dict(self._records_of_events),
+            tuple(self._notices),
         )
 
 

@@ -1,10 +1,21 @@
-"""What can be seen of a running deployment: plain values, read by the command line and, later, the API."""
+"""What can be seen of a running deployment: plain values, read by the command line and, later, the API.
 
+A flow's status is also written to its signals topic every few seconds, so that others can look without a port to it.
+"""
+
+import dataclasses
+import json
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from heliograph.copy.work import Refusal
+from heliograph.copy.work import MirrorPartition, Notice, Progress, Refusal
+from heliograph.model.internal_topics import STATUS, signals_topic
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
+from heliograph.wire.records import read
 
 _WINDOW = 5.0
 
@@ -22,6 +33,10 @@ class FlowStatus:
     lag: int | None  # records that can be read on the source and are not copied yet; None until all are known
     refusals: tuple[Refusal, ...]
     failed_topics: dict[str, str]
+    states: dict[str, int]  # partitions by what they do: starting, copying, caught-up, waiting, stopped
+    events: dict[str, int]  # how often what went wrong and was gone on from, by kind
+    records_of_events: dict[str, int]  # and how many records it was about
+    notices: tuple[Notice, ...]  # the last ones of them
 
     @property
     def stopped(self) -> int:
@@ -47,3 +62,49 @@ class Rate:
         (then, records, size), (_now, more_records, more_bytes) = self._seen[0], self._seen[-1]
         seconds = max(time.monotonic() - then, 0.1)
         return (more_records - records) / seconds, (more_bytes - size) / seconds
+
+
+def state_of(progress: Progress | None, refusal: Refusal | None) -> str:
+    """What one partition does, in a word."""
+    if refusal is not None:
+        return "stopped" if refusal.final else "waiting"
+    if progress is None:
+        return "starting"
+    return "caught-up" if progress.position.source >= progress.source_end else "copying"
+
+
+def to_json(status: FlowStatus) -> dict[str, Any]:
+    return dataclasses.asdict(status)
+
+
+def from_json(fields: Mapping[str, Any]) -> FlowStatus:
+    known = dict(fields)
+    for name, kind in (("refusals", Refusal), ("notices", Notice)):
+        known[name] = tuple(kind(**{**one, "partition": MirrorPartition(**one["partition"])}) for one in known[name])
+    return FlowStatus(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A flow's last word about itself. `age` is in seconds."""
+
+    age: float
+    status: FlowStatus
+
+
+async def last_status(target: ClusterClient, source_alias: str) -> Seen | None:
+    """None if the flow has not run for an hour, or never."""
+    name = signals_topic(source_alias)
+    topic = (await target.metadata([name])).topics[name]
+    if topic.error or STATUS not in topic.leaders:
+        return None
+    place = (name, STATUS)
+    first, end = [
+        (await list_offsets(target, {name: topic}, [place], which, False))[place] for which in (EARLIEST, LATEST)
+    ]
+    if isinstance(first, Exception) or isinstance(end, Exception):
+        raise next(one for one in (first, end) if isinstance(one, Exception))
+    async for record in read(target, topic, STATUS, max(first, end - 1), end):
+        if record.value is not None:
+            return Seen(time.time() - record.timestamp / 1000, from_json(json.loads(record.value)))
+    return None

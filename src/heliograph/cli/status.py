@@ -1,0 +1,99 @@
+"""`heliograph status`: what the running flows of a file last said of themselves, read from the target clusters."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from heliograph.cli.screen import flow_table, number
+from heliograph.config import ConfigError, load
+from heliograph.model.flow import Flow
+from heliograph.service.status import FlowStatus, Seen, last_status, to_json
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+
+_OLD = 20.0  # a running flow says something every few seconds
+
+
+def status(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An mm2.properties file.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show how the flows of FILE are doing: totals, lag, partitions by state, and what went wrong.
+
+    Reads what `heliograph run` writes to the target clusters every five seconds; runs anywhere that can reach them. The
+    exit status is 1 if a flow is not running or has a partition or topic that is stopped.
+
+    Example: heliograph status mm2.properties
+    """
+    try:
+        flows = load(file).flows
+    except ConfigError as error:
+        _fail(str(error), 2)
+    try:
+        seen = asyncio.run(_look(flows))
+    except WireError as error:
+        _fail(f"{file}: {error}", 2)
+    if as_json:
+        typer.echo(json.dumps([_as_json(flow, one) for flow, one in seen]))
+    else:
+        _show(seen)
+    if not all(one is not None and one.age < _OLD and not one.status.stopped for _flow, one in seen):
+        raise typer.Exit(1)
+
+
+async def _look(flows: tuple[Flow, ...]) -> list[tuple[Flow, Seen | None]]:
+    async def one(flow: Flow) -> tuple[Flow, Seen | None]:
+        client = ClusterClient(flow.target)
+        try:
+            await client.connect()
+            return flow, await last_status(client, flow.source.alias)
+        finally:
+            client.close()
+
+    return list(await asyncio.gather(*(one(flow) for flow in flows)))
+
+
+def _as_json(flow: Flow, seen: Seen | None) -> dict[str, Any]:
+    if seen is None:
+        return {"name": flow.name, "running": False}
+    return {"running": seen.age < _OLD, "seconds_ago": round(seen.age, 1), **to_json(seen.status)}
+
+
+def _show(seen: list[tuple[Flow, Seen | None]]) -> None:
+    console = Console()
+    known = [one.status for _flow, one in seen if one is not None]
+    if known:
+        console.print(flow_table(known, "Flows"))
+    for flow, one in seen:
+        if one is None:
+            console.print(f"{flow.name}: not running, and has not been for an hour", style="bold red", highlight=False)
+            continue
+        if one.age >= _OLD:
+            text = f"{flow.name}: not running; the above is from {one.age:.0f} s ago"
+            console.print(text, style="bold red", highlight=False)
+        _details(console, one.status)
+
+
+def _details(console: Console, flow: FlowStatus) -> None:
+    states = ", ".join(f"{count} {name}" for name, count in sorted(flow.states.items()))
+    console.print(f"{flow.name}: partitions: {states or 'none'}", highlight=False)
+    for kind, count in sorted(flow.events.items()):
+        records = flow.records_of_events.get(kind, 0)
+        about = f" ({number(records)} records)" if records else ""
+        console.print(f"{flow.name}: {kind}: {count} times{about}", style="yellow", highlight=False)
+    for topic, why in flow.failed_topics.items():
+        console.print(f"{flow.name}: topic {topic} is not mirrored: {why}", style="bold red", highlight=False)
+    for refusal in flow.refusals:
+        style = "bold red" if refusal.final else "yellow"
+        console.print(f"{flow.name}: {refusal.reason}: {refusal}", style=style, highlight=False)
+    for notice in flow.notices[-10:]:
+        console.print(f"{flow.name}: {notice.kind}: {notice}", style="yellow", highlight=False)
+
+
+def _fail(text: str, status: int) -> NoReturn:
+    typer.echo(f"heliograph: {text}", err=True)
+    raise typer.Exit(status)

@@ -1,0 +1,54 @@
+"""`heliograph status`: what an operator sees from outside."""
+
+import json
+import time
+from pathlib import Path
+
+from logs import Pair, some_records
+from running.command import heliograph, start
+
+
+def test_the_status_tells_totals_states_events_and_what_is_stopped(
+    pair: Pair, topic: str, properties: Path, tmp_path: Path
+) -> None:
+    for name in (topic, f"{topic}-lost", f"{topic}-foreign"):
+        pair.a.create(name)
+        pair.a.write(name, some_records(50))
+    assert heliograph("run", properties, "--until-caught-up").returncode == 0
+    pair.b.write(f"A.{topic}-foreign", some_records(1))
+    pair.a.write(f"{topic}-lost", some_records(40))
+    pair.a.delete_before(f"{topic}-lost", 0, 70)
+    log = tmp_path / "log"
+    process = start("run", properties, log=log)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            seen = heliograph("status", properties, "--json")
+            (flow,) = json.loads(seen.stdout)
+            if flow.get("running") and flow["states"] == {"caught-up": 2, "stopped": 1}:
+                break
+            assert time.monotonic() < deadline, (seen, log.read_text())
+        assert seen.returncode == 1  # something is stopped
+        assert (flow["mirrors"], flow["partitions"], flow["records"]) == (3, 3, 20)
+        assert (flow["events"], flow["records_of_events"]) == ({"data-loss": 1}, {"data-loss": 20})
+        (refusal,) = flow["refusals"]
+        assert (refusal["reason"], refusal["target_offset"]) == ("foreign-writer", 51)
+        shown = heliograph("status", properties, COLUMNS="200")
+        assert "data-loss: 1 times (20 records)" in shown.stdout
+        assert "foreign-writer" in shown.stdout
+        text = log.read_text()
+        assert text.count("20 records from 50 on were deleted before they were copied") == 1
+        assert text.count("somebody else writes to this mirror") == 1
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_status_of_what_does_not_run_says_so(properties: Path) -> None:
+    properties.write_text(
+        properties.read_text().replace("clusters = A, B", "clusters = N, B").replace("A.", "N.").replace("A->", "N->")
+    )
+    seen = heliograph("status", properties)
+    assert seen.returncode == 1
+    assert "N->B: not running" in seen.stdout
+    assert heliograph("status", properties.with_name("none")).returncode == 2
