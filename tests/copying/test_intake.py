@@ -233,3 +233,22 @@ def test_records_without_a_time_keep_having_none() -> None:
     assert [one.timestamp for one in records_of(batch)] == [-1, 5, -1, 9] or batch.base_timestamp == -1
     (again,) = split(rewrite(batch, -1, 0) + bytes(batch.records))
     assert [one.timestamp for one in records_of(again)] == [-1, 5, -1, 9]
+
+
+def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothing_of_it() -> None:
+    good = _with_attributes(_batch([0, 1, 2]), 0x08)
+    broken = bytearray(_batch([3, 4, 5]))
+    broken[-1] = 0x01  # says that the last record has a header, which is not there
+    bad = _with_attributes(bytes(broken), 0x08)
+    intake = take_in(good + bad, 0, -1, Rules())
+    assert intake.problem is not None
+    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 3, [0, 1, 2])
+    assert [parcel.next_source for parcel in intake.parcels] == [3]
+    assert _keys(intake) == [b"k0", b"k1", b"k2"]
+
+
+def test_batches_of_one_answer_that_must_be_encoded_anew_go_together() -> None:
+    data = b"".join(_with_attributes(_batch(list(range(at, at + 20))), 0x08) for at in range(0, 400, 20))
+    (parcel,) = take_in(data, 5, -1, Rules()).parcels
+    assert parcel.runs == ((5, 395),)
+    assert len(take_in(data, 5, -1, Rules(join_up_to=4000)).parcels) > 2

@@ -364,3 +364,202 @@ def test_a_mirror_that_is_deleted_in_a_lease_is_copied_again(both: Pair, topic: 
     (outcome,) = _lease([flow], both.a, act, pace)
     assert (_refusals(outcome), _notices(outcome)[:1]) == ([], [(0, "mirror-recreated", 0, 0, 0)])
     assert (_copied(both, topic), _copied(both, topic, 1)) == (True, True)
+
+
+# --- others who write to the mirror ----------------------------------------------------------------------------------
+
+
+def _intrude(log: Log, topic: str, count: int) -> None:
+    log.write(topic, [Record(0, 1, b"foreign", b"%d" % number) for number in range(count)])
+
+
+def _ours(log: Log, mirror: str) -> tuple[list[Seen], int]:
+    """What the mirror holds beside the records of others, and how many those are."""
+    everything = log.read(mirror)
+    ours = [one for one in everything if one.key != b"foreign"]
+    return ours, len(everything) - len(ours)
+
+
+def _transactions(log: Log, topic: str, count: int) -> None:
+    """Small ones, committed and aborted, so that there are holes everywhere."""
+    producer: Any = KafkaProducer(bootstrap_servers=log.bootstrap, transactional_id=topic)
+    producer.init_transactions()
+    for number in range(count):
+        producer.begin_transaction()
+        for which in range(4):
+            producer.send(topic, b"%d-%d" % (number, which), partition=0)
+        producer.commit_transaction() if number % 3 else producer.abort_transaction()
+    producer.close()
+
+
+def test_a_foreign_write_stops_the_partition_or_is_copied_around_time_and_again(both: Pair, topic: str) -> None:
+    both.a.create(topic, partitions=2)
+    _write(both.a, topic, 100, 100)
+    copy(_flow(both, topic))
+    _intrude(both.b, f"A.{topic}", 7)
+    _write(both.a, topic, 50, 50)
+    outcome = copy(_flow(both, topic, Policies()))
+    assert (_refusals(outcome), _notices(outcome)) == ([(0, "foreign-writer", 107, 107)], [])
+    assert (both.b.bounds(f"A.{topic}"), _copied(both, topic, 1)) == ((0, 107), True)
+    outcome = copy(_flow(both, topic))
+    assert (_refusals(outcome), _notices(outcome)) == ([], [(0, "foreign-writer", 7, 100, 107)])
+    _write(both.a, topic, 50)
+    assert _notices(copy(_flow(both, topic))) == []
+    assert _ours(both.b, f"A.{topic}") == (both.a.read(topic), 7)
+    _intrude(both.b, f"A.{topic}", 300)
+    _write(both.a, topic, 50)
+    outcome = copy(_flow(both, topic))
+    assert (_refusals(outcome), _notices(outcome)) == ([], [(0, "foreign-writer", 300, 200, 507)])
+    assert _ours(both.b, f"A.{topic}") == (both.a.read(topic), 307)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_foreign_writes_between_batches_under_way_are_copied_around(both: Pair, topic: str, holes: bool) -> None:
+    both.a.create(topic, partitions=2)
+    if holes:
+        _transactions(both.a, topic, 300)
+    else:
+        _write(both.a, topic, 5000)
+
+    def act() -> None:
+        for _ in range(20):
+            _intrude(both.b, f"A.{topic}", 3)
+        _write(both.a, topic, 10, 10)
+
+    flow = replace(_flow(both, topic), reading=Reading(max_partition_fetch_bytes=20_000))
+    (outcome,) = _lease([flow], both.a, act, pace=20_000 if holes else 300_000)
+    assert _refusals(outcome) == []
+    assert _ours(both.b, f"A.{topic}") == (both.a.read(topic), 60)
+    assert {one.kind for one in outcome.notices} == {"foreign-writer"}
+    assert sum(one.count for one in outcome.notices) == 60
+    assert _copied(both, topic, 1)
+    _write(both.a, topic, 10)
+    assert copy(flow).notices == ()
+    assert _ours(both.b, f"A.{topic}") == (both.a.read(topic), 60)
+
+
+@pytest.mark.parametrize("also", ["recreated-topic", "data-loss"])
+def test_a_foreign_write_hides_nothing_else(both: Pair, topic: str, also: str) -> None:
+    both.a.create(topic)
+    _write(both.a, topic, 100)
+    copy(_flow(both, topic))
+    first = both.a.read(topic)
+    _intrude(both.b, f"A.{topic}", 50)
+    if also == "recreated-topic":
+        _recreate(both.a, topic, 200)
+    else:
+        _write(both.a, topic, 100)
+        both.a.delete_before(topic, 0, 120)
+    outcome = copy(_flow(both, topic))
+    assert _refusals(outcome) == []
+    assert {one.kind for one in outcome.notices} == {"foreign-writer", also}
+    assert _ours(both.b, f"A.{topic}") == (first + both.a.read(topic), 50)
+
+
+def test_what_was_told_is_not_told_again_by_the_next_lease(both: Pair, topic: str) -> None:
+    names = [f"{topic}-{name}" for name in ("deleted", "recreated", "foreign")]
+    for name in names:
+        both.a.create(name)
+        _write(both.a, name, 100)
+    copy(_flow(both, topic))
+    _write(both.a, names[0], 50)
+    both.a.delete_before(names[0], 0, 150)
+    _recreate(both.a, names[1], 0)
+    _intrude(both.b, f"A.{names[2]}", 5)
+    assert sorted(one.kind for one in copy(_flow(both, topic)).notices) == ["data-loss", "foreign-writer", "recreated-topic"]
+    again = copy(_flow(both, topic))
+    assert (again.refusals, again.notices) == ((), ())
+
+
+# --- leaders that move, partitions that are added --------------------------------------------------------------------
+
+
+def test_source_leaders_that_move_while_a_topic_with_holes_is_copied(both: Pair, topic: str) -> None:
+    _place(both.a, topic, [1, 2, 3], [1, 2, 3])
+    _transactions(both.a, topic, 300)
+    admin: Any = KafkaAdminClient(bootstrap_servers=both.a.bootstrap)
+
+    def act() -> None:
+        for order in ([2, 3, 1], [3, 1, 2], [1, 2, 3]):
+            admin.alter_partition_reassignments({TopicPartition(topic, 0): order})
+            _until(lambda: admin.list_partition_reassignments(), {})
+            admin.elect_leaders(0, {topic: [0]})
+            _until_led(both.a, [topic], order[0], 1, 2, 3)
+            _write(both.a, topic, 5, 5)
+
+    flow = replace(_flow(both, topic, STRICT), reading=Reading(max_partition_fetch_bytes=1000))
+    (outcome,) = _lease([flow], both.a, act, pace=25_000)
+    admin.close()
+    assert (_refusals(outcome), _notices(outcome)) == ([], [])
+    assert (_copied(both, topic), _copied(both, topic, 1)) == (True, True)
+
+
+def test_target_brokers_that_restart_while_holes_are_written_down(
+    threes: tuple[Cluster, Cluster], both: Pair, topic: str
+) -> None:
+    both.a.create(topic, partitions=2)
+
+    def act() -> None:
+        over = threading.Event()
+
+        def write() -> None:
+            while not over.is_set():
+                _transactions(both.a, topic, 5)
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        for broker in (1, 2, 3):
+            threes[1].stop_broker(broker)
+            threes[1].start_broker(broker)
+        over.set()
+        writing.join()
+        _write(both.a, topic, 5, 5)
+
+    (outcome,) = _lease([_flow(both, topic, STRICT)], both.a, act)
+    assert (_refusals(outcome), _notices(outcome)) == ([], [])
+    assert (_copied(both, topic), _copied(both, topic, 1)) == (True, True)
+    assert both.b.bounds(f"A.{topic}")[1] > 50
+
+
+def test_partitions_that_are_added_are_copied_by_the_next_lease(both: Pair, topic: str) -> None:
+    both.a.create(topic, partitions=2)
+    _write(both.a, topic, 10, 10)
+    copy(_flow(both, topic))
+    both.a.grow(topic, 4)
+    _write(both.a, topic, 10, 10, 20, 30)
+    outcome = copy(_flow(both, topic, STRICT))
+    assert (outcome.records, outcome.refusals, outcome.notices) == (70, (), ())
+    assert [_copied(both, topic, partition) for partition in range(4)] == [True] * 4
+
+
+# --- a source without topic ids --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [40, 160])
+@pytest.mark.parametrize("policies", [STRICT, LENIENT], ids=["stop", "go"])
+@pytest.mark.parametrize("running", [False, True])
+def test_an_old_source_topic_that_is_created_again_is_told(
+    both: Pair, old: Log, topic: str, count: int, policies: Policies, running: bool
+) -> None:
+    mixed = Pair(old, both.b)
+    flow = replace(_flow(mixed, topic, policies), reading=Reading(fetch_max_wait=3.0))
+    other = f"{topic}-other"
+    for name in (topic, other):
+        old.create(name)
+        _write(old, name, 100)
+    copy(flow)
+    first = old.read(topic)
+
+    def act() -> None:
+        _recreate(old, topic, count)
+        _write(old, other, 10)
+
+    (outcome,) = _lease([flow], old, act) if running else [(act(), copy(flow))[1]]
+    reason = "source-truncated" if count < 100 else "recreated-topic"
+    if policies == LENIENT:
+        assert (_refusals(outcome), _notices(outcome)) == ([], [(0, reason, 100, 0, 100)])
+        assert both.b.read(f"A.{topic}") == first + old.read(topic)
+    else:
+        assert (_refusals(outcome), _notices(outcome)) == ([(0, reason, 100, 100)], [])
+        assert both.b.read(f"A.{topic}") == first
+    assert _copied(mixed, other)

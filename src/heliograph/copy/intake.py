@@ -17,8 +17,8 @@ is joined: nothing waits for more.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heliograph.wire.batches import BadBatch, Batch, split
-from heliograph.wire.recode import LZ4, ZSTD, Builder, Plain, codec_of, is_abort, records_of
+from heliograph.wire.batches import BadBatch, Batch, batch_at
+from heliograph.wire.recode import LZ4, ZSTD, Builder, Plain, codec_of, is_abort, join_thin, records_of
 
 # An append costs what decoding and encoding some dozens of records costs.
 _THIN = 1024
@@ -89,8 +89,7 @@ def take_in(
     problem = None
     try:
         try:
-            for batch in split(data):
-                work.take(batch)
+            work.take_all(memoryview(data))
         except BadBatch as error:
             problem = "damaged", f"damaged data from the source: {error}"
         work.flush()  # what came before is good
@@ -113,11 +112,36 @@ class _Work:
         self._aborted = sorted(aborted, key=lambda one: one[1], reverse=True)
         self._aborting: set[int] = set()
         self._unwanted = unwanted
-        self._thin: Batch | None = None  # waits for a neighbour to be joined with
+        # Where some records may be unwanted or must go alone, or sizes matter, records are looked at one by one.
+        self._plainly = not (unwanted or rules.alone_before or rules.largest)
+        self._may_join = bool(rules.join_up_to) and self._plainly
         self._joint: _Joint | None = None
         self.done = out.next_source
 
-    def take(self, batch: Batch) -> None:
+    def take_all(self, data: memoryview) -> None:
+        at = 0
+        while (batch := batch_at(data, at)) is not None:
+            at += batch.size
+            if batch.size <= _THIN and self._may_join and (joined := self._join(data, at, batch)) is not None:
+                at = joined
+            else:
+                self._take(batch)
+
+    def _join(self, data: memoryview, at: int, batch: Batch) -> int | None:
+        """Join this batch with those behind it, if they are thin; where the next one begins."""
+        if batch.base_offset < self.done:
+            return None
+        joined = join_thin(data, at - batch.size, _THIN, self._rules.join_up_to)
+        if joined is None:
+            return None
+        self.flush()
+        made = joined.batch
+        self.done = made.base_offset + made.count
+        self.out.epoch = made.leader_epoch
+        self._emit(Parcel(made, ((made.base_offset, made.count),), self.done, fresh=True))
+        return joined.end
+
+    def _take(self, batch: Batch) -> None:
         if batch.next_offset <= self.done:
             return
         if batch.magic != 2:
@@ -127,12 +151,10 @@ class _Work:
             raise BadBatch("the checksum does not match")
         elif self._invisible(batch):
             self._skip(batch)
-        elif not self._as_it_is(batch):
+        elif not self._as_it_is(batch) or (batch.size <= _THIN and self._joint is not None and self._rules.join_up_to):
             self._recode(batch)
-        elif batch.size > _THIN or not self._rules.join_up_to:
-            self._send(batch)
         else:
-            self._take_thin(batch)
+            self._send(batch)
         self.done = batch.next_offset
         self.out.epoch = batch.leader_epoch
 
@@ -167,19 +189,7 @@ class _Work:
         self.flush()
         self._emit(Parcel(batch, ((batch.base_offset, batch.count),), batch.next_offset))
 
-    def _take_thin(self, batch: Batch) -> None:
-        if self._joint is None and self._thin is None:
-            self._thin = batch
-            return
-        self._recode(batch)
-
     def _recode(self, batch: Batch) -> None:
-        if self._thin is not None:
-            thin, self._thin = self._thin, None
-            self._add(thin, thin.base_offset)
-        self._add(batch, self.done)
-
-    def _add(self, batch: Batch, since: int) -> None:
         codec = codec_of(batch)
         if codec == ZSTD and not self._rules.zstd:
             codec = LZ4
@@ -189,8 +199,11 @@ class _Work:
             joint = None
         if joint is None:
             joint = self._joint = self._new_joint(codec, batch)
+        if batch.magic == 2 and self._plainly and joint.builder.add_batch(batch, self.done, joint.runs):
+            joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
+            return
         for one in list(records_of(batch)):  # all or, if it is damaged, none
-            if one.offset < since:
+            if one.offset < self.done:
                 continue
             if one.offset in self._unwanted:
                 self.out.left_out.append(LeftOut(one, self._unwanted[one.offset]))
@@ -207,18 +220,12 @@ class _Work:
         """Nothing to copy here, but what came before has got this far with it."""
         if self._joint is not None and self._joint.builder.count:
             self._joint.next_source = batch.next_offset
-        elif self._thin is not None:
-            self.flush()
-            self.out.parcels[-1].next_source = batch.next_offset
         elif self.out.parcels:
             self.out.parcels[-1].next_source = batch.next_offset
         self.out.next_source = batch.next_offset
 
     def flush(self) -> None:
         """Close what is being put together."""
-        if self._thin is not None:
-            thin, self._thin = self._thin, None
-            self._emit(Parcel(thin, ((thin.base_offset, thin.count),), thin.next_offset))
         if self._joint is not None:
             joint, self._joint = self._joint, None
             self._close(joint, joint.next_source)

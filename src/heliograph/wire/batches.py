@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 HEADER = 61
-_LOG_OVERHEAD = 12  # baseOffset and batchLength: what stands before the part that batchLength counts
+LOG_OVERHEAD = 12  # baseOffset and batchLength: what stands before the part that batchLength counts
 _CRC_FROM = 21
 _MAGIC_AT = 16  # in all formats
 
@@ -104,15 +104,21 @@ class Batch(NamedTuple):
 def split(data: bytes | memoryview) -> Iterator[Batch]:
     """The whole batches in a fetched chunk; a batch cut off at the end (by the fetch's size limit) is left out."""
     view = memoryview(data)
-    at, end = 0, len(view)
-    while end - at >= _MAGIC_AT + 1:
-        size = _LOG_OVERHEAD + int.from_bytes(view[at + 8 : at + 12], "big", signed=True)
-        if size <= _MAGIC_AT or (size < HEADER and view[at + _MAGIC_AT] == 2):
-            raise BadBatch(f"a record batch says that it is {size} bytes long")
-        if end - at < size:
-            return
-        yield one_batch(view[at : at + size])
-        at += size
+    at = 0
+    while (batch := batch_at(view, at)) is not None:
+        yield batch
+        at += batch.size
+
+
+def batch_at(view: memoryview, at: int) -> Batch | None:
+    """The batch that begins at this place, if it is whole."""
+    left = len(view) - at
+    if left <= _MAGIC_AT:
+        return None
+    size = LOG_OVERHEAD + int.from_bytes(view[at + 8 : at + 12], "big", signed=True)
+    if size <= _MAGIC_AT or (size < HEADER and view[at + _MAGIC_AT] == 2):
+        raise BadBatch(f"a record batch says that it is {size} bytes long")
+    return one_batch(view[at : at + size]) if size <= left else None
 
 
 def one_batch(data: memoryview) -> Batch:
@@ -120,7 +126,7 @@ def one_batch(data: memoryview) -> Batch:
     if data[_MAGIC_AT] == 2:
         return Batch._make((*_LAYOUT.unpack_from(data), data))
     offset = int.from_bytes(data[:8], "big", signed=True)
-    return Batch(offset, len(data) - _LOG_OVERHEAD, -1, data[_MAGIC_AT], 0, 0, 0, -1, -1, -1, -1, -1, 0, data)
+    return Batch(offset, len(data) - LOG_OVERHEAD, -1, data[_MAGIC_AT], 0, 0, 0, -1, -1, -1, -1, -1, 0, data)
 
 
 def sequence(offset: int) -> int:
@@ -149,4 +155,4 @@ def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:
         batch.count,
     )
     crc = crc32c(batch.records, crc32c(covered))
-    return _BEFORE_CRC.pack(0, batch.size - _LOG_OVERHEAD, -1, 2, crc) + covered
+    return _BEFORE_CRC.pack(0, batch.size - LOG_OVERHEAD, -1, 2, crc) + covered
