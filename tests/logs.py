@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
@@ -56,6 +57,12 @@ class Log:
 
         self._with_client(do)
 
+    def legacy_configure(self, topic: str, name: str, value: str) -> None:
+        """For brokers before 2.3; drops the topic's other settings."""
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: value})])
+        admin.close()
+
     def grow(self, topic: str, partitions: int) -> None:
         async def do(client: ClusterClient) -> None:
             assert await create_partitions(client, {topic: partitions}) == {topic: None}
@@ -95,6 +102,9 @@ class Log:
 
     def read(self, topic: str, partition: int = 0, committed: bool = True) -> list[Seen]:
         """Every record, by a plain consumer."""
+        return [one for _offset, one in self.read_with_offsets(topic, partition, committed)]
+
+    def read_with_offsets(self, topic: str, partition: int = 0, committed: bool = True) -> list[tuple[int, Seen]]:
         place = TopicPartition(topic, partition)
         consumer: Any = KafkaConsumer(
             bootstrap_servers=self.bootstrap,
@@ -106,11 +116,11 @@ class Log:
             consumer.assign([place])
             end = consumer.end_offsets([place])[place]
             consumer.seek_to_beginning(place)
-            seen: list[Seen] = []
+            seen: list[tuple[int, Seen]] = []
             while consumer.position(place) < end:
                 for one in consumer.poll(timeout_ms=500).get(place, []):
                     headers = tuple((name, value) for name, value in one.headers)
-                    seen.append(Seen(one.timestamp, one.timestamp_type, one.key, one.value, headers))
+                    seen.append((one.offset, Seen(one.timestamp, one.timestamp_type, one.key, one.value, headers)))
             return seen
         finally:
             consumer.close()

@@ -238,7 +238,7 @@ def test_records_without_a_time_keep_having_none() -> None:
 def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothing_of_it() -> None:
     good = _with_attributes(_batch([0, 1, 2]), 0x08)
     broken = bytearray(_batch([3, 4, 5]))
-    broken[-1] = 0x01  # says that the last record has a header, which is not there
+    broken[-1] = 0x7E  # says that its last header has a value of 63 bytes, which are not there
     bad = _with_attributes(bytes(broken), 0x08)
     intake = take_in(good + bad, 0, -1, Rules())
     assert intake.problem is not None

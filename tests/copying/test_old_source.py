@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from copying.lease import copy, only
+from copying.lease import copy, only, settled
+from heliograph.model.flow import FAIL, Policies, Reading
 from heliograph.sandbox import ClusterSpec, Sandbox
 from logs import Log, Pair, some_records
 
@@ -29,3 +30,69 @@ def test_records_of_a_1_1_cluster_arrive_as_they_are(old: Log, pair: Pair, topic
     for partition in range(2):
         assert pair.b.read(f"old.{topic}", partition) == old.read(topic, partition)
         assert pair.b.boundaries(f"old.{topic}", partition) == old.boundaries(topic, partition)
+
+
+@pytest.mark.parametrize(
+    ("version", "codec"), [("0.9.0", 0), ("0.9.0", 1), ("0.10.0", 0), ("0.10.0", 2), ("0.10.0", 3)]
+)
+def test_messages_in_the_formats_before_2_are_converted(
+    old: Log, pair: Pair, topic: str, version: str, codec: int
+) -> None:
+    """Format 0 has no times; a 1.1 broker writes what the topic's message.format.version says, and converts."""
+    old.create(topic, message_format_version=version)
+    plain = [replace(one, headers=()) for one in some_records(250)]
+    old.write(topic, plain, codec=codec, per_batch=20)
+    flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), topic)
+    flow = replace(flow, reading=Reading(max_partition_fetch_bytes=5000))
+    copy(flow, lambda copier: copier._records > 30 or settled(copier))
+    assert copy(flow).refusals == ()
+    read = old.read(topic)
+    assert [(one.key, one.value) for one in read] == [(one.key, one.value) for one in plain]
+    read = [replace(one, timestamp=-1) if one.timestamp is None else one for one in read]
+    assert ({one.timestamp for one in read} == {-1}) == (version == "0.9.0")
+    seen = pair.b.read(f"old.{topic}")
+    assert [(one.timestamp, one.key, one.value, one.headers) for one in seen] == [
+        (one.timestamp, one.key, one.value, one.headers) for one in read
+    ]
+
+
+def test_old_and_new_formats_in_one_log(old: Log, pair: Pair, topic: str) -> None:
+    old.create(topic, message_format_version="0.10.0")
+    old.write(topic, some_records(50), per_batch=10)
+    old.legacy_configure(topic, "message.format.version", "1.1")
+    old.write(topic, some_records(50), per_batch=10)
+    flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), topic)
+    assert copy(flow).refusals == ()
+    assert pair.b.read(f"old.{topic}") == old.read(topic)
+
+
+def test_an_old_target_gets_lz4_where_the_source_has_zstd(old: Log, pair: Pair, topic: str) -> None:
+    """A broker before 2.1 answers UNSUPPORTED_COMPRESSION_TYPE to zstd."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(300), codec=4)
+    pair.a.write(topic, some_records(50), codec=2)
+    flow = only(replace(pair.flow(), target=replace(old.cluster, alias="old")), topic)
+    assert copy(flow).refusals == ()
+    assert old.read(f"A.{topic}") == pair.a.read(topic)
+    assert {codec for _count, codec in old.boundaries(f"A.{topic}")} == {"lz4", "snappy"}
+
+
+def test_a_topic_made_again_without_ids_is_told_by_its_records(old: Log, pair: Pair, topic: str) -> None:
+    for name, more in ((f"{topic}-shorter", 20), (f"{topic}-longer", 200)):
+        old.create(name)
+        old.write(name, some_records(100))
+        flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), name)
+        flow = replace(flow, policies=Policies(data_loss=FAIL))
+        copy(flow)
+        old.delete(name)
+        while True:
+            try:
+                old.create(name)
+                break
+            except AssertionError as still_there:  # deleting takes its time there
+                if "TOPIC_ALREADY_EXISTS" not in str(still_there):
+                    raise
+        old.write(name, some_records(more))
+        (refusal,) = copy(flow).refusals
+        assert refusal.reason in ("recreated-topic", "source-truncated")
+        assert pair.b.bounds(f"old.{name}") == (0, 100)

@@ -1,6 +1,7 @@
 """The topics syncer: which topics are mirrored, which mirrors must be created or grown."""
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ log = logging.getLogger(__name__)
 
 _NEVER = str(2**63 - 1)
 _INVALID_CONFIG = 40
+_TRIES = 5  # a broker complains about one setting at a time
 
 # A mirror keeps what the source's records say: their times and their compression, whatever the target's defaults.
 _FAITHFUL = {"message.timestamp.type": "CreateTime", "compression.type": "producer"}
@@ -97,10 +99,14 @@ async def _create(
         if isinstance(own := configs.get(name, {}), dict)
     }
     outcomes = await create_topics(target, list(new.values()))
-    old = [
-        _without_any_time(new[mirror]) for mirror, error in outcomes.items() if error and error.code == _INVALID_CONFIG
-    ]
-    outcomes |= await create_topics(target, old)
+    for _ in range(_TRIES):
+        fewer = [
+            _without(new[mirror], error.detail or "")
+            for mirror, error in outcomes.items()
+            if error and error.code == _INVALID_CONFIG
+        ]
+        new |= {topic.name: topic for topic in fewer}
+        outcomes |= await create_topics(target, fewer)
     for name, count in topics:
         mirror = flow.mirror_name(name)
         error = outcomes.get(mirror)
@@ -111,8 +117,16 @@ async def _create(
     return failed
 
 
-def _without_any_time(topic: NewTopic) -> NewTopic:
-    kept = tuple((key, value) for key, value in topic.configs if key not in _ANY_TIME)
+def _without(topic: NewTopic, complaint: str) -> NewTopic:
+    """Without the settings that the target complains about, which another version may not know; those about times go
+    together."""
+    named = {key for key, _value in topic.configs if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", complaint)}
+    dropped = named - _FAITHFUL.keys() or _ANY_TIME.keys()
+    if dropped & _ANY_TIME.keys():
+        dropped = dropped | _ANY_TIME.keys()
+    for key in sorted(dropped - _ANY_TIME.keys()):
+        log.warning("mirror %s is created without %s, which the target does not take: %s", topic.name, key, complaint)
+    kept = tuple((key, value) for key, value in topic.configs if key not in dropped)
     return NewTopic(topic.name, topic.partitions, topic.replication_factor, kept)
 
 
