@@ -20,7 +20,7 @@ from heliograph.copy.work import MirrorPartition
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import Flow
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxError
-from heliograph.service.running import Running
+from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -68,7 +68,7 @@ def demo(
             file = sandbox.folder / "mm2.properties"
             file.write_text(_SETTINGS.format(east=east.bootstrap, west=west.bootstrap))
             fine = asyncio.run(Demo(file, console).show(seconds, keep))
-    except (SandboxError, SparkFailed, WireError) as error:
+    except (SandboxError, SparkDied, SparkFailed, UnreachableCluster, WireError) as error:
         typer.echo(f"heliograph: {error}", err=True)
         raise typer.Exit(1) from error
     if not fine:
@@ -162,7 +162,7 @@ class Demo:
         self._console.print(flow_table(self._running.status(), title))
 
     async def _identical(self) -> bool:
-        records = batches = total = 0
+        records = total = 0
         differences = []
         for flow, one in self._pairs():
             source, target = ClusterClient(flow.source), ClusterClient(flow.target)
@@ -170,14 +170,13 @@ class Demo:
             source.close()
             target.close()
             records += compared.records
-            batches += compared.batches
             total += compared.size
             if compared.difference:
                 differences.append(f"{flow.name} {compared.difference}")
         for difference in differences:
             self._console.print(f"DIFFERENT: {difference}", style="bold red", soft_wrap=True)
         if not differences:
-            what = f"{records:,} records in {batches:,} batches, {size(total)}"
+            what = f"{records:,} records, {size(total)}"
             self._console.print(
                 f"identical: {what}, byte for byte on source and mirror", style="bold green", soft_wrap=True
             )

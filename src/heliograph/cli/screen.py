@@ -24,6 +24,14 @@ def set_up_logging(console: Console, verbose: bool) -> None:
         logging.basicConfig(level=logging.INFO, format=_PLAIN, datefmt="%Y-%m-%dT%H:%M:%S")
     logging.getLogger("heliograph").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    if not verbose:
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_not_from_py4j)
+
+
+def _not_from_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs stack traces through the root logger when the JVM is ended before it; what matters we say ourselves."""
+    return "py4j" not in record.pathname
 
 
 def progress_line(flows: Sequence[FlowStatus]) -> str:

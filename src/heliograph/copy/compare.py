@@ -1,22 +1,29 @@
-"""Comparing a mirror with its source, byte for byte and batch for batch. For the demo and for tests of the copier.
+"""Comparing a mirror with its source, record for record: key, value, headers, time, in order. For the demo and tests.
 
-Looks at what a copy must keep: the bytes of all records (keys, values, headers, times, in order), batch boundaries and
-compression. What a copy must change (offsets, producer fields) is left out.
+Batches that are the same bytes are not decoded. What a reader of the source does not see (markers, aborted
+transactions) is left out; what a copy must change (offsets, producer fields, sometimes batch boundaries) is not looked
+at.
 """
 
+from collections import deque
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from itertools import count
 
+from heliograph.copy.intake import Rules, take_in
 from heliograph.copy.work import MirrorPartition
-from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import WireError
+from heliograph.wire.batches import Batch
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import BrokerError, Unreachable, WireError
+from heliograph.wire.fetch import Limits, Wanted, fetch
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
-from heliograph.wire.records import read_batches
+from heliograph.wire.recode import Plain, records_of
+
+_CHUNK = 1 << 20
+_AS_THEY_ARE = Rules(join_up_to=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    batches: int
     records: int
     size: int
     difference: str | None
@@ -24,35 +31,72 @@ class Compared:
 
 async def compare(source: ClusterClient, target: ClusterClient, one: MirrorPartition) -> Compared:
     """Walk both logs from their starts to their present ends; stop at the first difference."""
-    topics = (await source.metadata([one.topic])).topics
-    mirrors = (await target.metadata([one.mirror])).topics
-    here, there = (one.topic, one.partition), (one.mirror, one.partition)
+    topic = (await source.metadata([one.topic])).topics[one.topic]
+    mirror = (await target.metadata([one.mirror])).topics[one.mirror]
+    originals, copies = _Records(source, topic, one.partition), _Records(target, mirror, one.partition)
+    records = size = 0
+    while True:
+        await originals.fill()
+        await copies.fill()
+        if originals.batch is not None and copies.batch is not None and copies.batch.same_records(originals.batch):
+            records += originals.batch.count
+            size += originals.batch.size
+            originals.batch = copies.batch = None
+            continue
+        left, right = originals.decoded(), copies.decoded()
+        if not left and not right:
+            return Compared(records, size, None)
+        if not left or not right:
+            longer = "mirror" if right else "source"
+            return Compared(records, size, f"{one}: the {longer} has more than {records} records")
+        while left and right:
+            original, copied = left.popleft(), right.popleft()
+            if original[1:] != copied[1:]:
+                where = f"source offset {original.offset}, record {records} of the mirror"
+                return Compared(records, size, f"{one}: the records at {where} differ")
+            records += 1
+            size += len(original.key or b"") + len(original.value or b"")
+
+
+class _Records:
+    """One log: the next batch as it is, or what is left of a decoded one."""
+
+    def __init__(self, client: ClusterClient, topic: Topic, partition: int) -> None:
+        self._batches = _visible(client, topic, partition)
+        self._decoded: deque[Plain] = deque()
+        self.batch: Batch | None = None
+
+    async def fill(self) -> None:
+        if self.batch is None and not self._decoded:
+            self.batch = await anext(self._batches, None)
+
+    def decoded(self) -> deque[Plain]:
+        if self.batch is not None:
+            self._decoded.extend(records_of(self.batch))
+            self.batch = None
+        return self._decoded
+
+
+async def _visible(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Batch]:
+    """What a reader of committed records gets from a partition."""
+    place = (topic.name, partition)
     bounds = [
-        (await list_offsets(source, topics, [here], EARLIEST, True))[here],
-        (await list_offsets(source, topics, [here], LATEST, True))[here],
-        (await list_offsets(target, mirrors, [there], EARLIEST, False))[there],
-        (await list_offsets(target, mirrors, [there], LATEST, False))[there],
+        (await list_offsets(client, {topic.name: topic}, [place], which, True))[place] for which in (EARLIEST, LATEST)
     ]
     for bound in bounds:
         if isinstance(bound, WireError):
             raise bound
-    start, end, mirror_start, mirror_end = (bound for bound in bounds if isinstance(bound, int))
-    if end - start != mirror_end - mirror_start:
-        return Compared(
-            0, 0, 0, f"{one}: {end - start} records on the source, {mirror_end - mirror_start} on the mirror"
-        )
-    originals = read_batches(source, topics[one.topic], one.partition, start, end)
-    copies = read_batches(target, mirrors[one.mirror], one.partition, mirror_start, mirror_end)
-    records = size = 0
-    for number in count():
-        original, copied = await anext(originals, None), await anext(copies, None)
-        if original is None and copied is None:
-            return Compared(number, records, size, None)
-        if original is None or copied is None:
-            return Compared(number, records, size, f"{one}: one side has more batches than the other")
-        if not copied.same_records(original):
-            where = f"source offset {original.base_offset}, mirror offset {copied.base_offset}"
-            return Compared(number, records, size, f"{one}: the batches at {where} differ")
-        records += original.count
-        size += original.size
-    raise AssertionError
+    position, end = (bound for bound in bounds if isinstance(bound, int))
+    connection = await client.to(topic.leaders[partition])
+    while position < end:
+        wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
+        (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
+        if got.error:
+            raise BrokerError(got.error)
+        intake = take_in(got.data, position, -1, _AS_THEY_ARE, got.aborted)
+        if intake.problem is not None or intake.next_source == position:
+            said = intake.problem[1] if intake.problem else "no data"
+            raise Unreachable(f"{topic.name}-{partition} cannot be read at {position}: {said}")
+        for parcel in intake.parcels:
+            yield parcel.batch
+        position = intake.next_source

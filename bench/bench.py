@@ -1,0 +1,267 @@
+"""The benchmark: Heliograph and MirrorMaker 2 copy the same topics between the same clusters, one after the other.
+
+Two fresh clusters are started and warmed up. Each workload's topic is written once, then every tool mirrors it in turn,
+several rounds long, and everything it has written is deleted before the next one starts. What is measured, and how,
+is said in `measuring` and `latency`; what is copied in `workloads`, by which tools in `tools`. Ends with a report, and
+with status 1 if any tool failed anywhere.
+"""
+
+import argparse
+import asyncio
+import datetime
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import latency
+import measuring
+import report
+from clusters import clear, client_of, create, started
+from logfiles import Survey
+from machine import environment
+from measuring import PATIENCE, Patience
+from processes import Machine
+from results import Ceiling, Copy, Results, Source
+from tools import TOOLS, Tool
+from workloads import WORKLOADS, Workload, measure_ceiling, write
+from writers import write_small
+
+from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox.processes import Processes
+from running import Stage
+
+_REPORTS = Path(__file__).parent.parent / "docs" / "benchmarks"
+_LATENCY_TOOLS = ("heliograph", "mm2", "mm2-tuned")
+_QUICK_TOOLS = ("heliograph", "mm2", "mm2-tuned")
+_WARM_UP_PARTITIONS = 6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do. `warm_up` is records per cluster and turn; `warm_up_copies` is a round that does not count."""
+
+    workloads: tuple[Workload, ...] = WORKLOADS
+    tools: tuple[Tool, ...] = TOOLS
+    rounds: int = 3
+    scale: float = 1.0
+    warm_up: int = 4_000_000
+    warm_up_copies: bool = True
+    ceilings: bool = True
+    latency_seconds: float = 20.0
+    patience: Patience = PATIENCE
+
+
+QUICK = Plan(
+    workloads=tuple(one for one in WORKLOADS if one.number in (1, 3)),
+    tools=tuple(one for one in TOOLS if one.key in _QUICK_TOOLS),
+    rounds=1,
+    scale=0.2,
+    warm_up=1_000_000,
+    warm_up_copies=False,
+    latency_seconds=0.0,
+    patience=Patience(start=60.0, stall=25.0),
+)
+# For the tests: does all of it work together?
+SHORTEST = Plan(
+    workloads=WORKLOADS[:1],
+    tools=tuple(one for one in TOOLS if one.key in ("heliograph", "mm2")),
+    rounds=1,
+    scale=0.005,
+    warm_up=0,
+    warm_up_copies=False,
+    ceilings=False,
+    latency_seconds=0.0,
+    patience=Patience(start=60.0, stall=25.0),
+)
+
+
+def run(plan: Plan) -> Results:
+    """Carry out a plan from the start of the clusters to their end."""
+    began, before = time.monotonic(), Machine.now()
+    results = Results(
+        environment=environment(),
+        titles={tool.key: tool.title for tool in plan.tools},
+        latency_rate=latency.RATE,
+        latency_seconds=plan.latency_seconds,
+    )
+    _say("starting two clusters")
+    with started() as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
+        stage = Stage(pair, processes)
+        _warm_up(stage, plan)
+        for workload in plan.workloads:
+            _measure(stage, plan, workload, results)
+        if plan.latency_seconds:
+            _measure_latency(stage, plan, results)
+    results.seconds = time.monotonic() - began
+    results.steal = Machine.now().steal_since(before)
+    return results
+
+
+def _warm_up(stage: Stage, plan: Plan) -> None:
+    """A broker's JVM takes some millions of records to get up to speed."""
+    if not plan.warm_up:
+        return
+    _say("warming up the brokers")
+    for _ in range(2):
+        for cluster in (stage.pair.source, stage.pair.target):
+            asyncio.run(_fill(cluster, plan.warm_up))
+            asyncio.run(clear(cluster))
+
+
+async def _fill(cluster: SandboxCluster, records: int) -> None:
+    async with client_of(cluster) as client:
+        await create(client, "warm-up", _WARM_UP_PARTITIONS)
+        await write_small(client, "warm-up", _WARM_UP_PARTITIONS, records)
+
+
+def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> None:
+    """All rounds of all tools on one workload."""
+    records = max(1, round(workload.records * plan.scale))
+    _say(f"workload {workload.number}, {workload.name}: writing {records:,} records")
+    began = time.monotonic()
+    found = asyncio.run(write(workload, stage.pair.source, records))
+    results.sources.append(_source(workload, found, time.monotonic() - began))
+    _say(f"  {found.visible:,} records to copy in {found.batches:,} batches, {found.size / 1e6:,.0f} MB")
+    tools = [tool for tool in plan.tools if tool.runs(workload)]
+    if plan.warm_up_copies and workload is plan.workloads[0]:
+        _say("  a round that does not count")
+        results.warm_up += [_copy(stage, plan, workload, found, tool, 0) for tool in tools]
+    for number in range(1, plan.rounds + 1):
+        if plan.ceilings and workload.ceiling is not None:
+            rate = asyncio.run(measure_ceiling(workload, workload.ceiling, stage.pair.target, records))
+            asyncio.run(clear(stage.pair.target))
+            results.ceilings.append(Ceiling(workload.number, number, rate))
+            _say(f"  round {number}  {'produce only, from memory':<28} {rate:>11,.0f} records/s")
+        # Each round begins with another tool, so that none always has the clusters at their freshest.
+        turn = (number - 1) % len(tools)
+        for tool in (*tools[turn:], *tools[:turn]):
+            results.copies.append(_copy(stage, plan, workload, found, tool, number))
+    asyncio.run(clear(stage.pair.source))
+
+
+def _source(workload: Workload, found: Survey, seconds: float) -> Source:
+    return Source(
+        workload.number,
+        workload.name,
+        workload.about,
+        workload.partitions,
+        found.visible,
+        found.batches,
+        found.size,
+        found.aborted,
+        found.holes,
+        seconds,
+    )
+
+
+def _copy(stage: Stage, plan: Plan, workload: Workload, found: Survey, tool: Tool, number: int) -> Copy:
+    copied = measuring.copy(stage, workload, found, tool, number, plan.patience)
+    _tidy(stage, keep=(workload.topic,))
+    _say(f"  round {number}  {tool.title:<28} {_outcome(copied)}")
+    return copied
+
+
+def _outcome(copied: Copy) -> str:
+    if copied.failure:
+        return f"FAILED: {copied.failure}"
+    return (
+        f"{copied.rate:>11,.0f} records/s {copied.bytes_rate / 1e6:>7,.1f} MB/s, core-seconds per million records: "
+        f"mirror {copied.mirror_cpu_per_million:5.2f}, brokers {copied.broker_cpu_per_million:5.2f}; "
+        f"{copied.peak_memory / 2**20:,.0f} MB"
+    )
+
+
+def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
+    _say(f"latency at {latency.RATE:,} records/s")
+    tools = [tool for tool in plan.tools if tool.key in _LATENCY_TOOLS]
+    for number in range(1, plan.rounds + 1):
+        turn = (number - 1) % len(tools) if tools else 0
+        for tool in (*tools[turn:], *tools[:turn]):
+            found = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
+            _tidy(stage, keep=())
+            results.latencies.append(found)
+            said = f"FAILED: {found.failure}" if found.failure else f"p50 {found.p50:,.1f} ms, p99 {found.p99:,.1f} ms"
+            _say(f"  round {number}  {tool.title:<28} {said}")
+
+
+def _tidy(stage: Stage, keep: Sequence[str]) -> None:
+    """Delete everything that a tool has made, on both sides, and wait until it is gone."""
+    asyncio.run(clear(stage.pair.target))
+    asyncio.run(clear(stage.pair.source, keep))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    plan = QUICK if options.quick else Plan()
+    if options.workloads:
+        plan = replace(plan, workloads=_chosen_workloads(options.workloads))
+    if options.tools:
+        plan = replace(plan, tools=_chosen_tools(options.tools))
+    if options.rounds is not None:
+        plan = replace(plan, rounds=options.rounds)
+    if options.scale is not None:
+        plan = replace(plan, scale=options.scale)
+    if options.latency is not None:
+        plan = replace(plan, latency_seconds=options.latency)
+    return plan
+
+
+def _chosen_workloads(text: str) -> tuple[Workload, ...]:
+    known = {str(one.number): one for one in WORKLOADS}
+    return tuple(known[number] for number in _chosen(text, list(known), "workload"))
+
+
+def _chosen_tools(text: str) -> tuple[Tool, ...]:
+    known = {one.key: one for one in TOOLS}
+    return tuple(known[key] for key in _chosen(text, list(known), "tool"))
+
+
+def _chosen(text: str, known: Sequence[str], what: str) -> list[str]:
+    chosen = [one.strip() for one in text.split(",") if one.strip()]
+    if unknown := [one for one in chosen if one not in known]:
+        raise argparse.ArgumentTypeError(f"no such {what}: {', '.join(unknown)}; there are {', '.join(known)}")
+    return chosen
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="workloads 1 and 3, one small round; nothing is written")
+    parser.add_argument("--workloads", metavar="1,3", help="only these")
+    parser.add_argument("--tools", metavar="NAMES", help=f"only these of {', '.join(one.key for one in TOOLS)}")
+    parser.add_argument("--rounds", type=_at_least_one, metavar="N", help="how often each tool copies each workload: 3")
+    parser.add_argument("--scale", type=float, metavar="X", help="times the usual number of records")
+    parser.add_argument("--latency", type=float, metavar="SECONDS", help="how long each latency run lasts; 0 for none")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="instead of docs/benchmarks/DATE.md")
+    return parser.parse_args(arguments)
+
+
+def _at_least_one(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("at least one")
+    return number
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    try:
+        plan = _plan(options)
+    except argparse.ArgumentTypeError as error:
+        _say(f"bench: {error}")
+        return 2
+    results = run(plan)
+    _say("\n" + report.text(results))
+    file = options.report or (None if options.quick else _REPORTS / f"{datetime.date.today().isoformat()}.md")
+    if file is not None:
+        for path in report.write(results, file):
+            _say(f"written: {path}")
+    return 1 if results.failures() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""The two clusters of a benchmark: real brokers with their data in memory, topics on them, and where partitions end.
+
+Each cluster is one broker on this machine. That is made use of: batch headers are counted in the broker's own files
+(`logfiles`), and a topic counts as deleted when its files are gone.
+"""
+
+import asyncio
+import os
+import struct
+import time
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka.protocol.admin import IncrementalAlterConfigsRequest
+
+from heliograph.model.flow import Cluster
+from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.connection import Connection
+from heliograph.wire.errors import BrokerError
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.topics import NewTopic, create_topics, delete_topics
+
+BROKER = 1
+HEAP_MB = 1024
+
+_LIST_OFFSETS = 2
+_LIST_OFFSETS_VERSION = 2
+_PARTITION_ASKED = struct.Struct(">iq")
+_PARTITION_ANSWERED = struct.Struct(">ihqq")
+_TOPIC = 2  # resource type of a config
+_SET, _DELETE = 0, 1
+
+_SETTINGS = {
+    # What was deleted is to be gone before the next run, not in the middle of it.
+    "log.segment.delete.delay.ms": "500",
+    "log.initial.task.delay.ms": "1000",
+}
+# The whole map of keys of a partition has to fit for the log to be compacted in one pass.
+_SOURCE_SETTINGS = {"log.cleaner.dedupe.buffer.size": str(128 * 1024 * 1024), "log.cleaner.backoff.ms": "500"}
+
+
+class Trouble(Exception):
+    """The benchmark itself, not one of the tools, did not get what it needs."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    source: SandboxCluster
+    target: SandboxCluster
+
+    def broker_pids(self) -> list[int]:
+        return [*self.source.pids().values(), *self.target.pids().values()]
+
+
+@contextmanager
+def started() -> Iterator[tuple[Sandbox, Pair]]:
+    """Both clusters for as long as the block lasts, in memory where there is /dev/shm, else on disk."""
+    with _temporary_files_in(Path("/dev/shm")):
+        sandbox = Sandbox()
+    with sandbox:
+        flags = (f"-Djava.io.tmpdir={sandbox.folder}",)
+        specs = {
+            "source": ClusterSpec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS | _SOURCE_SETTINGS, jvm_flags=flags),
+            "target": ClusterSpec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS, jvm_flags=flags),
+        }
+        source, target = sandbox.start(specs)
+        yield sandbox, Pair(source, target)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    before = os.environ.get("TMPDIR")
+    if folder.is_dir():
+        os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("TMPDIR", None)
+        else:
+            os.environ["TMPDIR"] = before
+
+
+def data(cluster: SandboxCluster) -> Path:
+    """Where the broker keeps its partitions."""
+    return cluster.folder(BROKER) / "data"
+
+
+@asynccontextmanager
+async def client_of(cluster: SandboxCluster) -> AsyncIterator[ClusterClient]:
+    host, _, port = cluster.bootstrap.partition(":")
+    client = ClusterClient(Cluster("bench", ((host, int(port)),), client_id="bench"))
+    try:
+        await client.connect()
+        yield client
+    finally:
+        client.close()
+
+
+async def create(
+    client: ClusterClient, topic: str, partitions: int, configs: Sequence[tuple[str, str]] = (), timeout: float = 60
+) -> None:
+    """A new topic, ready to be written to."""
+    outcome = await create_topics(client, [NewTopic(topic, partitions, 1, tuple(configs))])
+    if (error := outcome[topic]) is not None:
+        raise Trouble(f"topic {topic} cannot be created: {error}")
+    places = [(topic, partition) for partition in range(partitions)]
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        topics = (await client.metadata([topic])).topics
+        found = await list_offsets(client, topics, places, LATEST, False)
+        if all(isinstance(offset, int) for offset in found.values()):
+            return
+        await asyncio.sleep(0.05)
+    raise Trouble(f"topic {topic} has no leaders {timeout:g} s after it was created")
+
+
+async def alter(client: ClusterClient, topic: str, changes: Mapping[str, str | None]) -> None:
+    """Set settings of a topic; None takes one back to its default."""
+    one = IncrementalAlterConfigsRequest.AlterConfigsResource
+    settings = [
+        one.AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+        for name, value in changes.items()
+    ]
+    request = IncrementalAlterConfigsRequest(
+        resources=[one(resource_type=_TOPIC, resource_name=topic, configs=settings)], validate_only=False
+    )
+    (answer,) = (await (await client.controller()).request(request)).responses
+    if answer.error_code:
+        raise BrokerError(answer.error_code, answer.error_message)
+
+
+async def clear(cluster: SandboxCluster, keep: Collection[str] = (), timeout: float = 120) -> None:
+    """Delete all topics but Kafka's own and those to keep, and wait until their files are gone."""
+    async with client_of(cluster) as client:
+        names = (await client.metadata(None)).topics
+        doomed = [name for name in names if not name.startswith("__") and name not in keep]
+        if doomed:
+            await delete_topics(client, doomed)
+    deadline = time.monotonic() + timeout
+    while left := [path for path in data(cluster).iterdir() if path.is_dir() and _doomed(path.name, keep)]:
+        if time.monotonic() > deadline:
+            raise Trouble(f"{len(left)} partitions are still there {timeout:g} s after they were deleted")
+        await asyncio.sleep(0.2)
+
+
+def _doomed(folder: str, keep: Collection[str]) -> bool:
+    topic = folder.rpartition("-")[0]
+    return bool(topic) and not folder.startswith("__") and topic not in keep
+
+
+class Ends:
+    """Where the partitions of one topic end, 0 for those that are not there.
+
+    The request is encoded once and the answer read with two calls, so that a thousand partitions can be asked about
+    fifty times a second without taking the processor away from what is measured.
+    """
+
+    def __init__(self, connection: Connection, topic: str, partitions: int, committed: bool = False) -> None:
+        name = topic.encode()
+        self._connection = connection
+        self._at = 4 + 4 + 2 + len(name) + 4  # throttle time, topics, the name, partitions
+        self._request = b"".join(
+            [
+                struct.pack(f">ibih{len(name)}si", -1, int(committed), 1, len(name), name, partitions),
+                *(_PARTITION_ASKED.pack(partition, LATEST) for partition in range(partitions)),
+            ]
+        )
+
+    async def total(self) -> int:
+        return sum(await self._connection.send_parts(_LIST_OFFSETS, _LIST_OFFSETS_VERSION, [self._request], self._read))
+
+    def _read(self, frame: memoryview) -> list[int]:
+        return [max(0, offset) for _, _, _, offset in _PARTITION_ANSWERED.iter_unpack(frame[self._at :])]

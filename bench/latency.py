@@ -1,0 +1,164 @@
+"""How long a record takes from the producer on the source to a reader of the mirror, at a fixed moderate rate.
+
+Producer and reader are in this process and use one clock. Each value begins with the moment at which it was sent; the
+reader waits in a long poll, as a consumer does, and notes when an answer comes. The first seconds are left out.
+"""
+
+import asyncio
+import struct
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from clusters import BROKER, Ends, client_of, create
+from fetching import LONG_POLL, fetch
+from measuring import POLL, Patience
+from processes import Machine
+from producing import produce
+from results import Latency
+from tools import Tool
+from workloads import Workload
+from writers import write_small
+
+from heliograph.wire.batches import split
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.records import Record, decode, encode
+from running import Run, Stage, ToolFailed, running
+
+RATE = 5000
+WARM_UP = 5.0
+
+_TOPIC = "latency"
+_PARTITIONS = 6
+_TICK = 0.005
+_ARRIVE_WITHIN = 30.0
+_STAMP = struct.Struct(">q")
+_SEED_RECORDS = 6 * 143
+_FILLING = b"." * (100 - _STAMP.size)
+
+WORKLOAD = Workload(0, "latency", f"{RATE:,} records/s of 100 bytes, 6 partitions", 0, write_small)
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    nanoseconds: int
+    data: bytes
+    start: int  # the offset that was asked for; earlier ones in the data are not new
+
+
+def measure(stage: Stage, tool: Tool, number: int, seconds: float, patience: Patience) -> Latency:
+    """Latency of one tool on a fresh topic."""
+    alias = f"{tool.key}-{number}-latency"
+    result = Latency(tool.key, number)
+    before = Machine.now()
+    try:
+        asyncio.run(_prepare(stage))
+        with running(stage, tool, alias, WORKLOAD, _TOPIC) as run:
+            delays = asyncio.run(_delays(stage, run, f"{alias}.{_TOPIC}", seconds, patience))
+        result = replace(
+            result, records=len(delays), p50=_percentile(delays, 50), p99=_percentile(delays, 99), worst=delays[-1]
+        )
+    except ToolFailed as failure:
+        result = replace(result, failure=str(failure))
+    return replace(result, steal=Machine.now().steal_since(before))
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+async def _prepare(stage: Stage) -> None:
+    """A topic with a few records in it: when they are in the mirror, the tool is ready."""
+    async with client_of(stage.pair.source) as client:
+        await create(client, _TOPIC, _PARTITIONS)
+        await write_small(client, _TOPIC, _PARTITIONS, _SEED_RECORDS)
+
+
+async def _delays(stage: Stage, run: Run, mirror: str, seconds: float, patience: Patience) -> list[float]:
+    """Milliseconds of every record after the warm-up, in order of size."""
+    async with client_of(stage.pair.source) as source, client_of(stage.pair.target) as target:
+        await _until_ready(target, run, mirror, patience)
+        arrivals: list[_Arrival] = []
+        reading = asyncio.create_task(_read(target, mirror, arrivals))
+        try:
+            count, counted_from = await _send(source, seconds)
+            await _until_arrived(target, run, mirror, _SEED_RECORDS + count)
+            await asyncio.sleep(2 * LONG_POLL)
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+    found = sorted(_milliseconds(arrivals, counted_from))
+    if not found:
+        raise ToolFailed("no record arrived at the reader")
+    return found
+
+
+async def _until_ready(target: ClusterClient, run: Run, mirror: str, patience: Patience) -> None:
+    await _until_end(target, run, mirror, _SEED_RECORDS, patience.start)
+
+
+async def _until_arrived(target: ClusterClient, run: Run, mirror: str, end: int) -> None:
+    await _until_end(target, run, mirror, end, _ARRIVE_WITHIN)
+
+
+async def _until_end(target: ClusterClient, run: Run, mirror: str, goal: int, within: float) -> None:
+    ends = Ends(await target.to(BROKER), mirror, _PARTITIONS)
+    deadline = time.monotonic() + within
+    while (end := await ends.total()) < goal:
+        run.check()
+        if time.monotonic() > deadline:
+            raise ToolFailed(f"stuck at {end:,} of {goal:,} records for {within:g} s: {run.last_words()}")
+        await asyncio.sleep(POLL)
+
+
+async def _send(source: ClusterClient, seconds: float) -> tuple[int, int]:
+    """Send at the rate; how many records, and the nanosecond from which on they count."""
+    connection = await source.to(BROKER)
+    under_way: deque[asyncio.Task[None]] = deque()
+    began, count = time.monotonic_ns(), 0
+    while (passed := (time.monotonic_ns() - began) / 1e9) < WARM_UP + seconds:
+        due = int(passed * RATE) - count
+        if due >= _PARTITIONS:
+            batches = list(_stamped(due))
+            under_way.append(asyncio.create_task(produce(connection, _TOPIC, batches)))
+            count += due
+        while under_way and under_way[0].done():
+            under_way.popleft().result()
+        await asyncio.sleep(_TICK)
+    await asyncio.gather(*under_way)
+    return count, began + round(WARM_UP * 1e9)
+
+
+def _stamped(count: int) -> Iterator[tuple[int, bytes]]:
+    """That many records in a batch for each partition, all with the present moment in them."""
+    value, now = _STAMP.pack(time.monotonic_ns()) + _FILLING, int(time.time() * 1000)
+    for partition in range(_PARTITIONS):
+        share = count // _PARTITIONS + (partition < count % _PARTITIONS)
+        yield partition, encode(Record(0, now, None, value) for _ in range(share))
+
+
+async def _read(target: ClusterClient, mirror: str, arrivals: list[_Arrival]) -> None:
+    """Everything that comes into the mirror, and when; decoded later, to be back in the poll at once."""
+    connection = await target.extra(BROKER)
+    positions = [0] * _PARTITIONS
+    try:
+        while True:
+            answers = await fetch(connection, mirror, positions)
+            now = time.monotonic_ns()
+            for partition, chunk in answers:
+                arrivals.append(_Arrival(now, chunk, positions[partition]))
+                for batch in split(chunk):
+                    positions[partition] = batch.next_offset
+    finally:
+        connection.close()
+
+
+def _milliseconds(arrivals: Sequence[_Arrival], counted_from: int) -> Iterator[float]:
+    for arrival in arrivals:
+        for record in decode(arrival.data, arrival.start):
+            if record.value is None or not record.value.endswith(_FILLING):
+                continue  # one of those from before
+            (sent,) = _STAMP.unpack_from(record.value)
+            if sent >= counted_from:
+                yield (arrival.nanoseconds - sent) / 1e6

@@ -1,0 +1,178 @@
+"""Ten thousand partitions, nearly all idle, between one pair of brokers: what that costs Heliograph.
+
+Prints: the time from the start of the command to the first record in a mirror (mirrors made beforehand, by a first
+run, and made during it), and what it then needs while a few partitions are written to: CPU, memory, and how long a
+record takes to its mirror. `make bench-partitions`; ARGS="--partitions 1000" for a smaller run.
+"""
+
+import argparse
+import asyncio
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from heliograph.model.flow import Cluster
+from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.wire.append import append
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.records import Record, encode
+from heliograph.wire.topics import NewTopic, create_topics
+
+PER_TOPIC = 100
+
+
+def _client(cluster: SandboxCluster) -> ClusterClient:
+    host, _, port = cluster.bootstrap.partition(":")
+    return ClusterClient(Cluster("bench", ((host, int(port)),), request_timeout=120.0))
+
+
+async def _create(cluster: SandboxCluster, topics: int) -> None:
+    client = _client(cluster)
+    await client.connect()
+    for number in range(topics):
+        outcome = await create_topics(client, [NewTopic(f"many-{number}", PER_TOPIC, 1)])
+        assert not any(outcome.values()), outcome
+    client.close()
+
+
+class Probe:
+    """Writes a record to a source partition and sees it arrive in the mirror."""
+
+    def __init__(self, source: SandboxCluster, target: SandboxCluster) -> None:
+        self._source, self._target = _client(source), _client(target)
+
+    async def end(self, mirror: str, partition: int) -> int:
+        topics = (await self._target.metadata([mirror])).topics
+        if topics[mirror].error or partition not in topics[mirror].leaders:
+            return 0
+        found = await list_offsets(self._target, topics, [(mirror, partition)], LATEST, False)
+        offset = found[mirror, partition]
+        return offset if isinstance(offset, int) else 0
+
+    async def write(self, topic: str, partition: int) -> None:
+        known = (await self._source.metadata([topic])).topics[topic]
+        connection = await self._source.to(known.leaders[partition])
+        batch = encode([Record(0, int(time.time() * 1000), None, b"x" * 100)])
+        (answer,) = await append(connection, [(topic, partition, [batch])], 30.0)
+        assert not answer.error, answer
+
+    async def arrival(self, topic: str, partition: int, patience: float) -> float:
+        """Seconds from writing to seeing it."""
+        before = await self.end(f"S.{topic}", partition)
+        began = time.monotonic()
+        await self.write(topic, partition)
+        while await self.end(f"S.{topic}", partition) <= before:
+            if time.monotonic() - began > patience:
+                raise TimeoutError(f"{topic}-{partition} did not arrive within {patience} s")
+            await asyncio.sleep(0.002)
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        self._source.close()
+        self._target.close()
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def _cpu(process: psutil.Process) -> float:
+    return sum(sum(one.cpu_times()[:2]) for one in _family(process))
+
+
+def _python_memory(process: psutil.Process) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in _family(process):
+        kind = "Spark's JVM" if "java" in one.name() else "Python"
+        found[kind] = found.get(kind, 0) + one.memory_full_info().pss
+    return found
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+async def _measure(folder: Path, source: SandboxCluster, target: SandboxCluster, topics: int, seconds: float) -> None:
+    file = folder / "many.properties"
+    file.write_text(
+        f"clusters = S, T\nS.bootstrap.servers = {source.bootstrap}\nT.bootstrap.servers = {target.bootstrap}\n"
+        "S->T.enabled = true\nS->T.topics = many-.*\nreplication.factor = 1\n"
+        "request.timeout.ms = 120000\n"
+    )
+    began = time.monotonic()
+    await _create(source, topics)
+    _say(f"{topics * PER_TOPIC} source partitions created in {time.monotonic() - began:.1f} s")
+    probe = Probe(source, target)
+    await probe.write("many-0", 0)
+    for title in ("mirrors made on the way", "mirrors there already"):
+        log = folder / "run.log"
+        began = time.monotonic()
+        with log.open("wb") as output:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "heliograph", "run", str(file)], stdout=output, stderr=output
+            )
+        process = psutil.Process(started.pid)
+        try:
+            have = await probe.end("S.many-0", 0)
+            if have:
+                await probe.write("many-0", 0)
+            while await probe.end("S.many-0", 0) <= have:
+                if started.poll() is not None or time.monotonic() - began > 600:
+                    raise SystemExit(log.read_text())
+                await asyncio.sleep(0.05)
+            _say(f"start to first copy, {title}: {time.monotonic() - began:.1f} s")
+            last = await probe.arrival(f"many-{topics - 1}", PER_TOPIC - 1, 300.0)
+            _say(f"  a record in the last partition, written then: {last:.2f} s")
+            if title.endswith("already"):
+                await _steady(probe, process, topics, seconds)
+        finally:
+            started.terminate()
+            started.wait(60)
+    probe.close()
+
+
+async def _steady(probe: Probe, process: psutil.Process, topics: int, seconds: float) -> None:
+    await asyncio.sleep(25)  # past the first lease, which checks every mirror
+    began, cpu = time.monotonic(), _cpu(process)
+    took = []
+    number = 0
+    while time.monotonic() - began < seconds:
+        number += 1
+        took.append(await probe.arrival(f"many-{number * 7 % topics}", number * 13 % PER_TOPIC, 60.0))
+        await asyncio.sleep(0.2)
+    spent = (_cpu(process) - cpu) / (time.monotonic() - began)
+    memory = ", ".join(f"{kind} {size / 2**20:.0f} MB" for kind, size in _python_memory(process).items())
+    _say(f"steady, 5 records per second to changing partitions, {seconds:.0f} s: {spent:.1%} of one core; {memory}")
+    middle, worst = statistics.median(took), sorted(took)[int(len(took) * 0.99)]
+    _say(f"  to the mirror: p50 {middle * 1000:.0f} ms, p99 {worst * 1000:.0f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
+    # Each partition has index files of 10 MB, sparse on most file systems but not in memory.
+    settings = {"log.index.size.max.bytes": "65536"}
+    try:
+        with Sandbox(folder) as sandbox:
+            spec = ClusterSpec(heap_mb=2048, gc="g1", settings=settings)
+            source, target = sandbox.start({"source": spec, "target": spec})
+            asyncio.run(_measure(folder, source, target, max(1, options.partitions // PER_TOPIC), options.seconds))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

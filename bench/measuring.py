@@ -1,0 +1,136 @@
+"""One copy, measured: from the first record in the mirror to the last.
+
+How far a mirror is, is seen from where its partitions end. That is not the number of records in it: a tool that writes
+in transactions leaves markers there too. So a copy is complete when the ends have reached what is expected, have not
+moved for a while, and the batch headers hold as many visible records as the source has. It was complete when the ends
+last moved.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from clusters import BROKER, Ends, client_of, data
+from logfiles import Survey, survey
+from processes import Machine, Tree
+from results import Copy
+from tools import Tool, without_effect
+from workloads import Workload
+
+from running import Run, Stage, ToolFailed, running
+
+POLL = 0.02
+_SETTLED = 1.0
+_LOOK_EVERY = 1.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a tool may take: to its first record, and without any further one."""
+
+    start: float = 90.0
+    stall: float = 40.0
+
+
+PATIENCE = Patience()
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A moment at which the ends had moved. CPU in core-seconds so far; `bench_cpu` is that of this process."""
+
+    time: float
+    end: int
+    mirror_cpu: float
+    broker_cpu: float
+    bench_cpu: float
+    machine: Machine
+
+
+def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: int, patience: Patience) -> Copy:
+    """Let a tool mirror the workload's topic."""
+    alias = f"{tool.key}-{number}-{workload.topic}"
+    result = Copy(workload.number, tool.key, number)
+    try:
+        with running(stage, tool, alias, workload, workload.topic) as run:
+            watch = _Watch(stage, run, f"{alias}.{workload.topic}", workload.partitions, source.visible, patience)
+            sights = asyncio.run(watch.until_complete())
+            if useless := without_effect(tool, workload, run.log()):
+                raise ToolFailed(f"settings without effect: {', '.join(useless)}")
+            result = _result(result, sights, source, watch)
+    except ToolFailed as failure:
+        result = replace(result, failure=str(failure))
+    return result
+
+
+def _result(result: Copy, sights: list[Sight], source: Survey, watch: "_Watch") -> Copy:
+    first, last = sights[0], sights[-1]
+    records = max(0, source.visible - first.end)
+    middle = next(sight for sight in sights if sight.end - first.end >= (last.end - first.end) / 2)
+    late = last.time - middle.time
+    mirror, brokers = last.mirror_cpu - first.mirror_cpu, last.broker_cpu - first.broker_cpu
+    ours = mirror + brokers + last.bench_cpu - first.bench_cpu
+    cores = last.machine.total - first.machine.total
+    return replace(
+        result,
+        records=records,
+        size=round(source.size * records / source.visible),
+        seconds=last.time - first.time,
+        late_rate=(last.end - middle.end) / late if late else 0.0,
+        mirror_cpu=mirror,
+        broker_cpu=brokers,
+        peak_memory=watch.peak_memory,
+        start_seconds=first.time - watch.began,
+        steal=last.machine.steal_since(first.machine),
+        others=max(0.0, last.machine.busy - first.machine.busy - ours) / cores if cores else 0.0,
+        surplus=watch.visible - source.visible,
+    )
+
+
+class _Watch:
+    def __init__(self, stage: Stage, run: Run, mirror: str, partitions: int, goal: int, patience: Patience) -> None:
+        self.began = time.monotonic()
+        self.peak_memory = 0
+        self.visible = 0
+        self._target = stage.pair.target
+        self._brokers = Tree(stage.pair.broker_pids())
+        self._run = run
+        self._mirror = mirror
+        self._partitions = partitions
+        self._goal = goal
+        self._patience = patience
+        self._looked = 0.0
+
+    async def until_complete(self) -> list[Sight]:
+        """Each moment at which the ends had moved, the first and the last included."""
+        sights: list[Sight] = []
+        counted_at = -1  # the end at which the records were last counted
+        async with client_of(self._target) as client:
+            ends = Ends(await client.to(BROKER), self._mirror, self._partitions)
+            while True:
+                end = await ends.total()
+                now = time.monotonic()
+                if end > (sights[-1].end if sights else 0):
+                    sights.append(self._sight(now, end))
+                still = now - (sights[-1].time if sights else self.began)
+                if end >= self._goal and still > _SETTLED and end != counted_at:
+                    counted_at = end
+                    self.visible = survey(data(self._target), self._mirror).visible
+                    if self.visible >= self._goal:
+                        return sights
+                self._look(now, still, end)
+                await asyncio.sleep(POLL)
+
+    def _sight(self, now: float, end: int) -> Sight:
+        return Sight(now, end, self._run.tree.cpu(), self._brokers.cpu(), time.process_time(), Machine.now())
+
+    def _look(self, now: float, still: float, end: int) -> None:
+        """From time to time: is it alive, does it get on, how much memory has it?"""
+        if now < self._looked + _LOOK_EVERY:
+            return
+        self._looked = now
+        self._run.check()
+        self.peak_memory = max(self.peak_memory, self._run.tree.memory())
+        if still > (self._patience.stall if end else self._patience.start):
+            what = f"stuck at {end:,} of {self._goal:,} records" if end else "not one record"
+            raise ToolFailed(f"{what} for {still:.0f} s: {self._run.last_words()}")

@@ -1,0 +1,83 @@
+"""A bar chart of records per second as SVG, written by hand: a panel for each workload, a bar for each tool.
+
+Each panel has a scale of its own, as what is hard differs between workloads. Colours follow the reader's light or dark
+setting.
+"""
+
+from html import escape
+
+from results import Results
+
+_WIDTH = 820
+_LABELS = 220
+_VALUES = 130
+_BAR = 18
+_GAP = 6
+_TITLE = 40
+
+_STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+.title { font-weight: 600 }
+.failed { fill: #b42318 }
+.axis { stroke: #8c959f }
+.heliograph { fill: #d97706 } .heliograph-2 { fill: #f2b35e }
+.mm2 { fill: #8aa4c8 } .mm2-tuned { fill: #5b7fb5 } .mm2-eos { fill: #34568b }
+.ceiling { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3 } .failed { fill: #ff7b72 }
+  .heliograph { fill: #f59e0b } .heliograph-2 { fill: #b9802c }
+  .mm2 { fill: #a8bede } .mm2-tuned { fill: #7a9ccf } .mm2-eos { fill: #5577ad }
+}
+"""
+
+# What a bar stands for: style, label, records per second or None where all rounds failed.
+_Bar = tuple[str, str, float | None]
+
+
+def svg(results: Results) -> str:
+    """The whole picture."""
+    panels, y = [], 10
+    for source in results.sources:
+        bars = _bars(results, source.workload)
+        panels.append(_panel(f"{source.workload}. {source.name}", bars, y))
+        y += _TITLE + len(bars) * (_BAR + _GAP)
+    height = y + 10
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
+            'aria-label="records per second by workload and tool">',
+            f"<style>{_STYLE}</style>",
+            *panels,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _bars(results: Results, workload: int) -> list[_Bar]:
+    bars: list[_Bar] = [
+        (key, title, results.median(workload, key, lambda one: one.rate))
+        for key, title in results.titles.items()
+        if results.runs(workload, key)
+    ]
+    ceiling = results.ceiling(workload)
+    return [*bars, ("ceiling", "produce only", ceiling)] if ceiling else bars
+
+
+def _panel(title: str, bars: list[_Bar], y: int) -> str:
+    most = max((rate or 0.0 for _, _, rate in bars), default=0.0) or 1.0
+    room = _WIDTH - _LABELS - _VALUES
+    lines = [f'<text class="title" x="10" y="{y + 22}">{escape(title)}, records/s</text>']
+    for number, (style, label, rate) in enumerate(bars):
+        top = y + _TITLE - 6 + number * (_BAR + _GAP)
+        text_y = top + _BAR - 5
+        lines.append(f'<text x="{_LABELS - 8}" y="{text_y}" text-anchor="end">{escape(label)}</text>')
+        width = max(1, round((rate or 0.0) / most * room))
+        if rate is None:
+            lines.append(f'<text class="failed" x="{_LABELS + 8}" y="{text_y}">failed</text>')
+            continue
+        lines.append(f'<rect class="{style}" x="{_LABELS}" y="{top}" width="{width}" height="{_BAR}" rx="2"/>')
+        lines.append(f'<text x="{_LABELS + width + 8}" y="{text_y}">{rate:,.0f}</text>')
+    bottom = y + _TITLE - 6 + len(bars) * (_BAR + _GAP)
+    lines.append(f'<line class="axis" x1="{_LABELS}" x2="{_LABELS}" y1="{y + _TITLE - 10}" y2="{bottom}"/>')
+    return "\n".join(lines)

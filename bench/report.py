@@ -1,0 +1,217 @@
+"""The report: what was measured, where and how, as Markdown; beside it the raw numbers as JSON and a plot as SVG."""
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import plot
+from results import Copy, Latency, Results, Source, median
+
+_OURS = "heliograph"
+
+_HOW = """\
+- Every tool mirrors the same topic between the same two clusters, one after the other, each round in another order.
+  What a tool has written is deleted, and its files are gone, before the next one starts.
+- Numbers are from the first record in the mirror to the last: starting up is not in them, a JVM's warming up is.
+  "Second half" is the rate of the second half of the records, when that is over.
+- A copy is complete when the mirror holds as many records as a read-committed consumer of the source would see, counted
+  from batch headers. MB/s are bytes of the source's batches.
+- CPU is user and system time, in core-seconds per million records: of the mirror with all its child processes, and of
+  both brokers together. Memory is the highest sum of PSS (shared pages count once) over the mirror's processes, looked
+  at every second.
+- Tables have the median over the rounds, and from the lowest to the highest in brackets.
+- MirrorMaker 2 "tuned" and "exactly once" write with the source's compression; "defaults" writes uncompressed. On the
+  transactional source all of them read committed records only: as shipped, MirrorMaker 2 copies aborted records too.
+- MirrorMaker 2's settings are checked in every run against what its clients say of themselves in its log."""
+
+_WARM_UP = "- A first round of all tools on the first workload: it is only in the JSON, as `warm_up`."
+_DISCARDED = """\
+- What the brokers took while they warmed up.
+- The records before the first look at a mirror that had any, and the first seconds of each latency run."""
+
+_RATIOS = """\
+How many times as many records per second Heliograph copies with its defaults, and how many times as much CPU the other
+one takes for a record; medians."""
+
+
+def text(results: Results, plot_file: str | None = None) -> str:
+    """The whole report. The plot is shown if a file is named."""
+    parts = [
+        f"# Benchmark of {datetime.date.today().isoformat()}",
+        _environment(results),
+        "## Reproduce\n\n`make bench`, or `.venv/bin/python bench/bench.py --help` for parts of it.",
+        f"![records per second]({plot_file})" if plot_file else "",
+        _failures(results),
+        *(_workload(results, source) for source in results.sources),
+        _ratios(results),
+        _latency(results),
+        f"## How it is measured\n\n{_HOW}",
+        "\n".join(["## What was left out", "", *([_WARM_UP] if results.warm_up else []), _DISCARDED]),
+        _all_runs(results),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def write(results: Results, file: Path) -> list[Path]:
+    """Write report, plot and raw numbers; which files those are."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    picture, raw = file.with_suffix(".svg"), file.with_suffix(".json")
+    picture.write_text(plot.svg(results))
+    raw.write_text(json.dumps(dataclasses.asdict(results), indent=1) + "\n")
+    file.write_text(text(results, picture.name))
+    return [file, picture, raw]
+
+
+def _environment(results: Results) -> str:
+    rows = [[name, value] for name, value in results.environment.items()]
+    rows.append(["took", f"{results.seconds / 60:.1f} minutes; {results.steal:.1%} of the cores went to other guests"])
+    return "## Environment\n\n" + _table(["", ""], rows)
+
+
+def _failures(results: Results) -> str:
+    failures = results.failures()
+    if not failures:
+        return ""
+    return "\n".join(["## Failures", "", *(f"- {_cell(failure)}" for failure in failures)])
+
+
+def _workload(results: Results, source: Source) -> str:
+    aside = [
+        f"{source.holes:,} records removed by compaction" if source.holes else "",
+        f"{source.aborted:,} aborted" if source.aborted else "",
+    ]
+    facts = ", ".join(
+        [f"{source.records:,} records in {source.batches:,} batches, {source.size / 1e6:,.0f} MB", *filter(None, aside)]
+    )
+    head = ["", "records/s", "second half", "MB/s", "CPU of the mirror", "CPU of the brokers", "memory, MB"]
+    rows = [[title, *_cells(results.runs(source.workload, key))] for key, title in results.titles.items()]
+    rows = [row for row in rows if len(row) > 1]
+    ceilings = [one.rate for one in results.ceilings if one.workload == source.workload]
+    if ceilings:
+        rows.append(["produce only, batches already in memory", _spread(ceilings, _thousands), "", "", "", "", ""])
+    parts = [f"## {source.workload}. {source.name.capitalize()}", f"{source.about}: {facts}.", _table(head, rows)]
+    ours, ceiling = results.median(source.workload, _OURS, lambda one: one.rate), results.ceiling(source.workload)
+    if ours and ceiling:
+        parts.append(f"Heliograph reaches {ours / ceiling:.0%} of what the target takes from memory.")
+    return "\n\n".join(parts)
+
+
+def _cells(runs: list[Copy]) -> Iterator[str]:
+    """The cells of one tool's row; none if it did not run."""
+    good = [one for one in runs if not one.failure]
+    bad = [one for one in runs if one.failure]
+    if not runs:
+        return
+    if not good:
+        yield f"**failed**: {_cell(bad[0].failure or '')}"
+        yield from [""] * 5
+        return
+    note = f" **{len(bad)} of {len(runs)} rounds failed**" if bad else ""
+    yield _spread([one.rate for one in good], _thousands) + note
+    yield _middle(good, lambda one: one.late_rate, _thousands)
+    yield _middle(good, lambda one: one.bytes_rate / 1e6, "{:,.1f}".format)
+    yield _spread([one.mirror_cpu_per_million for one in good], "{:.2f}".format)
+    yield _spread([one.broker_cpu_per_million for one in good], "{:.2f}".format)
+    yield _middle(good, lambda one: one.peak_memory / 2**20, "{:,.0f}".format)
+
+
+def _ratios(results: Results) -> str:
+    others = [key for key in results.titles if key.startswith("mm2")]
+    if _OURS not in results.titles or not others:
+        return ""
+    rows = [
+        [f"{source.workload}. {source.name}", *(_ratio(results, source.workload, key) for key in others)]
+        for source in results.sources
+    ]
+    head = ["", *(results.titles[key] for key in others)]
+    return "\n\n".join(["## Heliograph to MirrorMaker 2", _RATIOS, _table(head, rows)])
+
+
+def _ratio(results: Results, workload: int, other: str) -> str:
+    def both(value: Callable[[Copy], float]) -> tuple[float | None, float | None]:
+        return results.median(workload, _OURS, value), results.median(workload, other, value)
+
+    rate, other_rate = both(lambda one: one.rate)
+    cpu, other_cpu = both(lambda one: one.mirror_cpu_per_million)
+    if not rate or not other_rate:
+        return "n/a"
+    faster = f"{rate / other_rate:.1f} × records/s"
+    return f"{faster}, {other_cpu / cpu:.1f} × CPU" if cpu and other_cpu else faster
+
+
+def _latency(results: Results) -> str:
+    if not results.latencies:
+        return ""
+    rows = []
+    for key, title in results.titles.items():
+        runs = [one for one in results.latencies if one.tool == key]
+        if runs:
+            rows.append([title, *_latency_cells(runs)])
+    told = (
+        f"{results.latency_rate:,} records/s of 100 bytes over 6 partitions for {results.latency_seconds:g} s, from "
+        "the producer's sending to the answer that a reader of the mirror gets, in milliseconds."
+    )
+    return "\n\n".join(["## Latency", told, _table(["", "p50", "p99", "worst"], rows)])
+
+
+def _latency_cells(runs: list[Latency]) -> list[str]:
+    good = [one for one in runs if not one.failure]
+    if not good:
+        return [f"**failed**: {_cell(runs[0].failure or '')}", "", ""]
+    note = f" **{len(runs) - len(good)} of {len(runs)} rounds failed**" if len(good) < len(runs) else ""
+    form = "{:,.1f}".format
+    return [
+        _spread([one.p50 for one in good], form) + note,
+        _spread([one.p99 for one in good], form),
+        _spread([one.worst for one in good], form),
+    ]
+
+
+def _all_runs(results: Results) -> str:
+    head = ["workload", "tool", "round", "records/s", "CPU of the mirror", "stolen", "used by others", ""]
+    rows = [
+        [
+            str(one.workload),
+            results.titles[one.tool],
+            str(one.round),
+            _thousands(one.rate),
+            f"{one.mirror_cpu_per_million:.2f}",
+            f"{one.steal:.1%}",
+            f"{one.others:.1%}",
+            _remark(one),
+        ]
+        for one in results.copies
+    ]
+    return "## All runs\n\n" + _table(head, rows) if rows else ""
+
+
+def _remark(one: Copy) -> str:
+    if one.failure:
+        return "failed"
+    return f"{one.surplus:,} records too many" if one.surplus else ""
+
+
+def _middle(runs: list[Copy], value: Callable[[Copy], float], form: Callable[[float], str]) -> str:
+    return form(median(value(one) for one in runs) or 0.0)
+
+
+def _spread(values: list[float], form: Callable[[float], str]) -> str:
+    middle = form(median(values) or 0.0)
+    return middle if len(values) == 1 else f"{middle} ({form(min(values))} to {form(max(values))})"
+
+
+def _thousands(number: float) -> str:
+    if not number:
+        return "too short to tell"
+    return f"{number / 1000:,.0f} k" if number >= 10_000 else f"{number:,.0f}"
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "/").replace("\n", " ")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,129 @@
+"""What was measured, as plain values: from here on nothing needs a cluster."""
+
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Source:
+    """A workload as it was written: what a read-committed consumer sees, and what is there beside that."""
+
+    workload: int
+    name: str
+    about: str
+    partitions: int
+    records: int
+    batches: int
+    size: int
+    aborted: int
+    holes: int
+    seconds_to_write: float
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One run of one tool on one workload. Everything is from the first record in the mirror to the last.
+
+    `records` and `size` are what was copied in that time, `late_rate` is records per second in its second half, CPU is
+    in core-seconds. `steal` and `others` are shares of all cores that went to other guests of the hypervisor and to
+    processes that have nothing to do with the benchmark. `peak_memory` is for the whole run. `surplus` is how many more
+    records the mirror had than the source. A run that failed has a `failure` and no numbers.
+    """
+
+    workload: int
+    tool: str
+    round: int
+    records: int = 0
+    size: int = 0
+    seconds: float = 0.0
+    late_rate: float = 0.0
+    mirror_cpu: float = 0.0
+    broker_cpu: float = 0.0
+    peak_memory: int = 0
+    start_seconds: float = 0.0
+    steal: float = 0.0
+    others: float = 0.0
+    surplus: int = 0
+    failure: str | None = None
+
+    @property
+    def rate(self) -> float:
+        return self.records / self.seconds if self.seconds else 0.0
+
+    @property
+    def bytes_rate(self) -> float:
+        return self.size / self.seconds if self.seconds else 0.0
+
+    @property
+    def mirror_cpu_per_million(self) -> float:
+        return self.mirror_cpu / self.records * 1e6 if self.records else 0.0
+
+    @property
+    def broker_cpu_per_million(self) -> float:
+        return self.broker_cpu / self.records * 1e6 if self.records else 0.0
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    workload: int
+    round: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds from a record's sending to its arrival at a reader of the mirror."""
+
+    tool: str
+    round: int
+    records: int = 0
+    p50: float = 0.0
+    p99: float = 0.0
+    worst: float = 0.0
+    steal: float = 0.0
+    failure: str | None = None
+
+
+@dataclass
+class Results:
+    environment: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)  # of tools
+    sources: list[Source] = field(default_factory=list)
+    warm_up: list[Copy] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    ceilings: list[Ceiling] = field(default_factory=list)
+    latencies: list[Latency] = field(default_factory=list)
+    latency_rate: int = 0
+    latency_seconds: float = 0.0
+    seconds: float = 0.0
+    steal: float = 0.0
+
+    def failures(self) -> list[str]:
+        """One line for each run that did not do what it should."""
+        copies = [
+            f"workload {one.workload}, {self.titles[one.tool]}, round {one.round}: {one.failure}"
+            for one in (*self.warm_up, *self.copies)
+            if one.failure
+        ]
+        latencies = [
+            f"latency, {self.titles[one.tool]}, round {one.round}: {one.failure}"
+            for one in self.latencies
+            if one.failure
+        ]
+        return copies + latencies
+
+    def runs(self, workload: int, tool: str) -> list[Copy]:
+        return [one for one in self.copies if (one.workload, one.tool) == (workload, tool)]
+
+    def median(self, workload: int, tool: str, value: Callable[[Copy], float]) -> float | None:
+        """Over the rounds that did not fail; None if there is none."""
+        return median(value(one) for one in self.runs(workload, tool) if not one.failure)
+
+    def ceiling(self, workload: int) -> float | None:
+        return median(one.rate for one in self.ceilings if one.workload == workload)
+
+
+def median(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return statistics.median(found) if found else None

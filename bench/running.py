@@ -1,0 +1,97 @@
+"""A tool while it runs: started as its user would, watched, stopped; and what its log says when it fails."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusters import Pair
+from processes import Tree
+from tools import Tool, command, properties
+from workloads import Workload
+
+from heliograph.sandbox.broker import telling_lines
+from heliograph.sandbox.processes import Processes
+
+_STOP_WITHIN = 40.0
+_LINES = 1
+_LINE_LENGTH = 300
+
+
+class ToolFailed(Exception):
+    """A tool did not do what it should, in one line."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where tools run: the clusters, and the processes that all end with the benchmark, however it ends."""
+
+    pair: Pair
+    processes: Processes
+
+
+class Run:
+    """One process of a tool with its children, and its log."""
+
+    def __init__(self, stage: Stage, name: str, pid: int, log: Path) -> None:
+        self.tree = Tree([pid])
+        self._processes = stage.processes
+        self._name = name
+        self._pid = pid
+        self._log = log
+
+    def check(self) -> None:
+        """Raise ToolFailed if it has ended."""
+        status = self._processes.exits()[self._name]
+        if status is not None:
+            raise ToolFailed(f"it ended with status {status}: {self.last_words()}")
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def last_words(self) -> str:
+        """The end of the log, without addresses and paths, which are of no use to a reader."""
+        said = re.sub(r"\x1b\[[0-9;]*m", "", self.log())
+        complaints = [line for line in said.splitlines() if re.search(r"\b(WARN|WARNING|ERROR)\b", line)]
+        lines = complaints[-_LINES:] or telling_lines(said, _LINES)
+        text = " / ".join(" ".join(line.split()) for line in lines) or "its log is empty"
+        text = re.sub(r"(?:file:)?/[\w.+~-]+(?:/[\w.+~-]+)+", "<path>", text)
+        return re.sub(r"(?:localhost|\d+\.\d+\.\d+\.\d+)(?::\d+)?", "<address>", text)[:_LINE_LENGTH]
+
+    def stop(self) -> None:
+        """Ask it to end, and end it with all its children if it does not."""
+        pids = self.tree.pids()
+        self._processes.signal(self._name, signal.SIGTERM)
+        if self._processes.wait(self._name, _STOP_WITHIN) is not None:
+            return
+        for pid in pids:
+            _kill(pid)
+        self._processes.wait(self._name, _STOP_WITHIN)
+        for left in Path(tempfile.gettempdir()).glob(f"heliograph-run-{self._pid}-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str) -> Iterator[Run]:
+    """A tool that mirrors one topic, for as long as the block lasts."""
+    file = stage.processes.folder / f"{alias}.properties"
+    pair = stage.pair
+    file.write_text(properties(tool, alias, workload, topic, pair.source.bootstrap, pair.target.bootstrap))
+    log = file.with_suffix(".log")
+    pid = stage.processes.start(alias, command(tool, file), cwd=stage.processes.folder, log=log)
+    run = Run(stage, alias, pid, log)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

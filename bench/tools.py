@@ -1,0 +1,206 @@
+"""What is compared: Heliograph and MirrorMaker 2, each as an mm2.properties and a command, and MM2 in three variants.
+
+- `mm2` is what one gets who sets nothing, but two tasks, as many as there are cores.
+- `mm2-tuned` has what tuning guides advise: batches of 320 KB (the producer's default is 16 KB), a linger, more memory,
+  larger fetches and polls. It has one task: on two cores shared with the brokers 1, 2 and 4 tasks copied 259 k, 201 k
+  and 154 k records/s (workload 1, 2 million records). Polls of 5 000 or 20 000 records and `fetch.min.bytes` were no
+  faster than 2 000, and neither were five requests in flight.
+- `mm2-eos` is the same with exactly-once support, which is the guarantee that Heliograph gives. A poll is a transaction
+  there, which makes larger polls and a second task worth while: 227 k records/s, where 1 task had 112 k.
+
+MM2 accepts settings that have no effect without a word. So each variant names what its clients must say of themselves
+in MM2's log, and a run without that is a failure.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from workloads import Workload
+
+from heliograph.sandbox import DEFAULT_VERSION, classpath, kafka_jars
+from heliograph.sandbox.broker import java_command
+from heliograph.sandbox.java import find_java
+
+TARGET = "B"
+MM2_HEAP_MB = 1024
+
+_MM2 = "org.apache.kafka.connect.mirror.MirrorMaker"
+# The garbage collector's settings of Kafka's own start script.
+_MM2_FLAGS = (
+    "-Xms256m",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+_FACTORS = (
+    "",
+    "checkpoints.topic.",
+    "heartbeats.topic.",
+    "offset-syncs.topic.",
+    "offset.storage.",
+    "status.storage.",
+    "config.storage.",
+)
+_PRODUCER, _CONSUMER, _WORKER = "ProducerConfig", "ConsumerConfig", "DistributedConfig"
+
+_LOG4J2 = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+logger.config.name = org.apache.kafka.common.config.AbstractConfig
+logger.config.level = info
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A setting that one of MM2's clients must name in the log when it starts."""
+
+    config: str
+    client: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A mirror under test. `producer` and `consumer` are the settings of MM2's clients of records."""
+
+    key: str
+    title: str
+    tasks: int
+    mm2: bool = True
+    producer: tuple[tuple[str, str], ...] = ()
+    consumer: tuple[tuple[str, str], ...] = ()
+    exactly_once: bool = False
+
+    def runs(self, workload: Workload) -> bool:
+        return self.mm2 or self.tasks == 1 or workload.two_tasks
+
+
+_TUNED_PRODUCER = (
+    ("batch.size", "327680"),
+    ("linger.ms", "100"),
+    ("buffer.memory", str(128 * 1024 * 1024)),
+    ("max.request.size", str(4 * 1024 * 1024)),
+)
+_TUNED_CONSUMER = (("max.partition.fetch.bytes", str(4 * 1024 * 1024)), ("max.poll.records", "2000"))
+_EXACTLY_ONCE_CONSUMER = (("max.partition.fetch.bytes", str(4 * 1024 * 1024)), ("max.poll.records", "5000"))
+
+TOOLS = (
+    Tool("heliograph", "Heliograph, defaults", 1, mm2=False),
+    Tool("heliograph-2", "Heliograph, 2 tasks", 2, mm2=False),
+    Tool("mm2", "MirrorMaker 2, defaults", 2),
+    Tool("mm2-tuned", "MirrorMaker 2, tuned", 1, producer=_TUNED_PRODUCER, consumer=_TUNED_CONSUMER),
+    Tool(
+        "mm2-eos",
+        "MirrorMaker 2, exactly once",
+        2,
+        producer=_TUNED_PRODUCER,
+        consumer=_EXACTLY_ONCE_CONSUMER,
+        exactly_once=True,
+    ),
+)
+
+
+def properties(tool: Tool, alias: str, workload: Workload, topic: str, source: str, target: str) -> str:
+    """The file that both tools read: one flow, from the alias to B."""
+    lines = [
+        f"clusters = {alias}, {TARGET}",
+        f"{alias}.bootstrap.servers = {source}",
+        f"{TARGET}.bootstrap.servers = {target}",
+        f"{alias}->{TARGET}.enabled = true",
+        f"{alias}->{TARGET}.topics = {topic}",
+        f"{TARGET}->{alias}.emit.heartbeats.enabled = false",
+        f"tasks.max = {tool.tasks}",
+        *(f"{name}replication.factor = 1" for name in _FACTORS),
+    ]
+    if tool.mm2:
+        lines += [f"{TARGET}.producer.{name} = {value}" for name, value in _producer(tool, workload)]
+        lines += [f"{alias}.consumer.{name} = {value}" for name, value in _consumer(tool, workload)]
+    if tool.exactly_once:
+        lines += [
+            f"{TARGET}.exactly.once.source.support = enabled",
+            "dedicated.mode.enable.internal.rest = true",
+            "listeners = http://127.0.0.1:0",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def command(tool: Tool, file: Path) -> list[str]:
+    """What is started; a tool's files all lie beside its properties."""
+    if not tool.mm2:
+        return [sys.executable, "-m", "heliograph", "run", str(file)]
+    log4j2 = file.with_suffix(".log4j2.properties")
+    log4j2.write_text(_LOG4J2)
+    jars = classpath(kafka_jars(DEFAULT_VERSION, "connect-mirror"))
+    flags = (*_MM2_FLAGS, f"-Djava.io.tmpdir={file.parent}", f"-Dlog4j2.configurationFile={log4j2.as_uri()}")
+    return java_command(
+        find_java(),
+        jars,
+        [_MM2, str(file)],
+        version=DEFAULT_VERSION,
+        folder=file.parent,
+        heap_mb=MM2_HEAP_MB,
+        gc="g1",
+        flags=flags,
+    )
+
+
+def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:
+    """Which of the settings did not reach MM2's clients, going by its log."""
+    if not tool.mm2:
+        return []
+    found = list(_blocks(log))
+    return [
+        f"{one.name} = {one.value} of the {one.config}"
+        for one in _must_be_said(tool, workload)
+        if not any(_says(block, one) for block in found)
+    ]
+
+
+def _must_be_said(tool: Tool, workload: Workload) -> Iterator[Said]:
+    for task in range(min(tool.tasks, workload.partitions)):
+        writer, reader = f"MirrorSourceConnector-{task}", f"MirrorSourceConnector-{task}|replication-consumer"
+        for name, value in _producer(tool, workload):
+            yield Said(_PRODUCER, writer, name, value)
+        for name, value in _consumer(tool, workload):
+            yield Said(_CONSUMER, reader, name, value)
+        if tool.exactly_once:
+            yield Said(_PRODUCER, writer, "transactional.id", "*")
+            yield Said(_PRODUCER, writer, "enable.idempotence", "true")
+    if tool.exactly_once:
+        yield Said(_WORKER, "", "exactly.once.source.support", "enabled")
+
+
+def _producer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
+    if not tool.producer or workload.compression == "none":
+        return tool.producer
+    return (*tool.producer, ("compression.type", workload.compression))
+
+
+def _consumer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
+    if tool.exactly_once or workload.committed:
+        return (*tool.consumer, ("isolation.level", "read_committed"))
+    return tool.consumer
+
+
+def _blocks(log: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each list of settings in a log: which kind of client, and what it was given."""
+    for found in re.finditer(r"(\w+Config) values: ?\n((?:\t.*\n)+)", log):
+        pairs = (line.strip().partition(" = ") for line in found[2].splitlines())
+        yield found[1], {name: value for name, _, value in pairs}
+
+
+def _says(block: tuple[str, dict[str, str]], wanted: Said) -> bool:
+    config, values = block
+    value = values.get(wanted.name, "null")
+    fits = value != "null" if wanted.value == "*" else value == wanted.value
+    return config == wanted.config and values.get("client.id", "").endswith(wanted.client) and fits
