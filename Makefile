@@ -2,7 +2,8 @@
 #
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
 #   make test      linters, types, layers and the whole test suite
-#   make measure   Heliograph and MirrorMaker 2 on the same topic, one after the other
+#   make bench     Heliograph and MirrorMaker 2 on six workloads, with a report (QUICK=1: two of them, in three minutes)
+#   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
 #   make install   leaves the command at .venv/bin/heliograph
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs lock measure clean
+.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -61,10 +62,17 @@ docs: $(STAMP)
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 \
+	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
-measure: check-java $(STAMP)
-	@$(BIN)/python bench/measure.py $(ARGS)
+bench: check-java $(STAMP)
+	@$(BIN)/python bench/bench.py $(if $(QUICK),--quick) $(ARGS)
+
+bench-partitions: check-java $(STAMP)
+	@$(BIN)/python bench/many_partitions.py $(ARGS)
+
+soak: check-java $(STAMP)
+	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,6 +216,32 @@ class Log:
             time.sleep(0.5)
         self.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing, on both sides
         time.sleep(0.5)
+
+    def place(self, topic: str, *replicas: list[int]) -> None:
+        """A topic with one partition for each list of brokers, the first of which leads, and any of which may."""
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        configs = {"unclean.leader.election.enable": "true"}
+        admin.create_topics({topic: {"assignments": dict(enumerate(replicas)), "configs": configs}})
+        admin.close()
+        for partition in range(len(replicas)):
+            self.bounds(topic, partition)
+
+    def leader(self, topic: str) -> int:
+        return self._led(topic)[0]
+
+    def until_led(self, topics: Iterable[str], leader: int, *in_sync: int) -> None:
+        """Until the first partitions of these topics have this leader and these replicas in sync."""
+        deadline = time.monotonic() + 60
+        for topic in topics:
+            while (now := self._led(topic)) != (leader, *in_sync):
+                assert time.monotonic() < deadline, f"{topic}: leader and replicas in sync are {now}"
+                time.sleep(0.05)
+
+    def _led(self, topic: str) -> tuple[int, ...]:
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        ((first, *_others),) = [one["partitions"] for one in admin.describe_topics([topic])]
+        admin.close()
+        return first["leader_id"], *sorted(first["isr_nodes"])
 
 
 @dataclass(frozen=True)

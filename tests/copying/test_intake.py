@@ -252,3 +252,19 @@ def test_batches_of_one_answer_that_must_be_encoded_anew_go_together() -> None:
     (parcel,) = take_in(data, 5, -1, Rules()).parcels
     assert parcel.runs == ((5, 395),)
     assert len(take_in(data, 5, -1, Rules(join_up_to=4000)).parcels) > 2
+
+
+def test_thin_batches_of_transactions_are_joined_over_their_markers() -> None:
+    data = b"".join(_batch([at], 0x10, 9) + _marker(at + 1, 9, True) for at in range(0, 40, 2))
+    intake = take_in(data, 0, -1, Rules())
+    (parcel,) = intake.parcels
+    assert _offsets(intake) == list(range(0, 40, 2))
+    assert (parcel.next_source, intake.next_source) == (40, 40)
+    assert _keys(intake) == [b"k%d" % at for at in range(0, 40, 2)]
+
+
+def test_thin_zstd_batches_become_lz4_for_a_target_that_does_not_know_it() -> None:
+    data = b"".join(_batch([at], codec=4) for at in range(10))
+    intake = take_in(data, 0, -1, Rules(zstd=False))
+    assert {parcel.batch.codec for parcel in intake.parcels} == {"lz4"}
+    assert _offsets(intake) == list(range(10))

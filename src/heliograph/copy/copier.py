@@ -229,9 +229,8 @@ class Copier:
                 zstd = takes_zstd(await self._target.to(leader))
                 self._rules = replace(self._rules, zstd=self._rules.zstd and zstd)
         except WireError as error:
-            for cursor in due:
-                if cursor.state is State.RESUMING:
-                    self._lost(cursor, f"positions cannot be found: {error}", False)
+            for cursor in due:  # those that have their position, too: nobody reads for them yet
+                self._lost(cursor, f"positions cannot be found: {error}", False)
             return
         self._changed.update(due)
         for cursor in ready:

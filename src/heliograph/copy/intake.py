@@ -114,7 +114,7 @@ class _Work:
         self._unwanted = unwanted
         # Where some records may be unwanted or must go alone, or sizes matter, records are looked at one by one.
         self._plainly = not (unwanted or rules.alone_before or rules.largest)
-        self._may_join = bool(rules.join_up_to) and self._plainly
+        self._may_join = bool(rules.join_up_to) and self._plainly and rules.zstd
         self._joint: _Joint | None = None
         self.done = out.next_source
 
@@ -151,10 +151,10 @@ class _Work:
             raise BadBatch("the checksum does not match")
         elif self._invisible(batch):
             self._skip(batch)
-        elif not self._as_it_is(batch) or (batch.size <= _THIN and self._joint is not None and self._rules.join_up_to):
-            self._recode(batch)
-        else:
+        elif self._as_it_is(batch) and not self._better_joined(batch):
             self._send(batch)
+        else:
+            self._recode(batch)
         self.done = batch.next_offset
         self.out.epoch = batch.leader_epoch
 
@@ -172,6 +172,10 @@ class _Work:
                 self._aborting.discard(batch.producer_id)
             return True
         return self._rules.committed_only and batch.producer_id in self._aborting
+
+    def _better_joined(self, batch: Batch) -> bool:
+        """Thin ones of a transaction are seldom alone; the others have been looked at together, by `_join`."""
+        return batch.size <= _THIN and bool(self._rules.join_up_to) and (self._joint is not None or batch.transactional)
 
     def _as_it_is(self, batch: Batch) -> bool:
         rules = self._rules

@@ -1,0 +1,51 @@
+"""How much each partition has to copy."""
+
+import pytest
+
+from heliograph.copy.work import MirrorPartition, Position, Progress
+from heliograph.service import load as module
+from heliograph.service.load import Load
+
+
+def _at(number: int, target: int, lag: int = 0) -> dict[MirrorPartition, Progress]:
+    return {MirrorPartition("t", "A.t", number): Progress(Position(target, target), target + lag)}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_load_is_what_comes_in_and_what_has_piled_up(clock: list[float]) -> None:
+    load = Load()
+    load.note(_at(0, 0) | _at(1, 0, lag=3000))
+    clock[0] += 10
+    load.note(_at(0, 1000) | _at(1, 0, lag=3000))
+    busy, behind = (load.per_second()[MirrorPartition("t", "A.t", number)] for number in range(2))
+    assert (busy, behind) == (100.0, 100.0)
+
+
+def test_what_has_become_idle_weighs_nothing_after_a_while(clock: list[float]) -> None:
+    load = Load()
+    load.note(_at(0, 0))
+    clock[0] += 10
+    load.note(_at(0, 1000))
+    clock[0] += 100
+    assert set(load.per_second().values()) == {0.0}
+
+
+def test_a_flows_limit_is_shared_out_by_load(clock: list[float]) -> None:
+    load = Load()
+    load.note(_at(0, 0, lag=30 * 299) | _at(1, 0, lag=30 * 99))
+    both = [MirrorPartition("t", "A.t", number) for number in range(2)]
+    assert (load.share(both[:1], both), load.share(both[1:], both)) == (0.75, 0.25)
+    assert load.share(both, both) == 1.0
+
+
+def test_partitions_that_are_gone_are_forgotten(clock: list[float]) -> None:
+    load = Load()
+    load.note(_at(0, 0) | _at(1, 0))
+    load.forget([MirrorPartition("t", "A.t", 1)])
+    assert list(load.per_second()) == [MirrorPartition("t", "A.t", 1)]
