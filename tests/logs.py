@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,22 +226,38 @@ class Log:
         for partition in range(len(replicas)):
             self.bounds(topic, partition)
 
-    def leader(self, topic: str) -> int:
-        return self._led(topic)[0]
-
-    def until_led(self, topics: Iterable[str], leader: int, *in_sync: int) -> None:
-        """Until the first partitions of these topics have this leader and these replicas in sync."""
-        deadline = time.monotonic() + 60
-        for topic in topics:
-            while (now := self._led(topic)) != (leader, *in_sync):
-                assert time.monotonic() < deadline, f"{topic}: leader and replicas in sync are {now}"
+    def recreate(self, topic: str, count: int) -> None:
+        """Delete a topic, and make another with so many records."""
+        self.delete(topic)
+        while True:
+            try:
+                self.create(topic)
+                break
+            except AssertionError:  # with ZooKeeper it lives on for a moment after it is gone from the metadata
                 time.sleep(0.05)
+        self.write(topic, some_records(count), per_batch=10)
 
-    def _led(self, topic: str) -> tuple[int, ...]:
+    def leader(self, topic: str) -> int:
+        found: list[int] = []
+
+        async def do(client: ClusterClient) -> None:
+            found.append((await client.metadata([topic])).topics[topic].leaders[0])
+
+        self._with_client(do)
+        return found[0]
+
+    def until_led(self, topics: Sequence[str], leader: int, *in_sync: int) -> None:
+        """Until the first partitions of these topics have this leader and these replicas in sync."""
         admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
-        ((first, *_others),) = [one["partitions"] for one in admin.describe_topics([topic])]
-        admin.close()
-        return first["leader_id"], *sorted(first["isr_nodes"])
+        deadline = time.monotonic() + 60
+        while True:
+            firsts = [one["partitions"][0] for one in admin.describe_topics(list(topics))]
+            now = {(one["leader_id"], *sorted(one["isr_nodes"])) for one in firsts}
+            if now == {(leader, *in_sync)}:
+                admin.close()
+                return
+            assert time.monotonic() < deadline, f"leader and replicas in sync of {topics} are {now}"
+            time.sleep(0.05)
 
 
 @dataclass(frozen=True)

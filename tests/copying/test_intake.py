@@ -268,3 +268,61 @@ def test_thin_zstd_batches_become_lz4_for_a_target_that_does_not_know_it() -> No
     intake = take_in(data, 0, -1, Rules(zstd=False))
     assert {parcel.batch.codec for parcel in intake.parcels} == {"lz4"}
     assert _offsets(intake) == list(range(10))
+
+
+def _with_odd_header(offset: int, attributes: int = 0) -> bytes:
+    """A good record whose header has a name that is not UTF-8, as clients in C can write it."""
+    data = bytearray(_batch([offset]))
+    at = bytes(data).rindex(b"h")
+    data[at] = 0xFF
+    return _with_attributes(bytes(data), attributes)
+
+
+def test_a_thin_batch_that_cannot_be_decoded_goes_as_it_is() -> None:
+    odd = _with_odd_header(1)
+    intake = take_in(_batch([0]) + odd + _batch([2]) + _batch([3]), 0, -1, Rules())
+    assert intake.problem is None
+    assert _offsets(intake) == [0, 1, 2, 3]
+    assert any(bytes(parcel.batch.data) == odd for parcel in intake.parcels)
+    in_transaction = _with_odd_header(1, 0x10)
+    intake = take_in(_batch([0], 0x10, 9) + in_transaction, 0, -1, Rules())
+    assert (intake.problem, _offsets(intake)) == (None, [0, 1])
+
+
+def test_one_that_must_be_encoded_anew_and_cannot_be_decoded_stops_the_partition() -> None:
+    intake = take_in(_batch([0]) + _with_odd_header(1, 0x08), 0, -1, Rules())
+    assert intake.problem is not None
+    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 1, [0])
+
+
+def test_an_impossible_length_behind_a_thin_batch_is_noticed() -> None:
+    for length in (-20, 0, 5, 40):
+        bad = bytearray(_batch([1]))
+        bad[8:12] = length.to_bytes(4, "big", signed=True)
+        intake = take_in(_batch([0]) + bytes(bad), 0, -1, Rules())
+        assert intake.problem is not None
+        assert (intake.problem[0], _offsets(intake)) == ("damaged", [0])
+
+
+def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> None:
+    def at(offset: int, moment: int, attributes: int) -> bytes:
+        builder = Builder(0)
+        builder.add(Plain(0, moment, b"k", b"v", []))
+        built = builder.build(offset, 7)
+        head = bytearray(rewrite(built, 9, 0))
+        head[0:8] = offset.to_bytes(8, "big")
+        return _with_attributes(bytes(head) + bytes(built.records), attributes)
+
+    for attributes in (0, 0x10):
+        for moments in ([-1, 10**12, -1], [10**12, -1, 5], [-1, -1, 7]):
+            data = b"".join(at(offset, moment, attributes) for offset, moment in enumerate(moments))
+            intake = take_in(data, 0, -1, Rules())
+            seen = [one.timestamp for parcel in intake.parcels for one in records_of(parcel.batch)]
+            assert seen == moments
+
+
+def test_the_epoch_of_what_was_passed_over_goes_with_the_position() -> None:
+    marker = bytearray(_marker(2, 9, True))
+    marker[12:16] = (8).to_bytes(4, "big")
+    (parcel,) = take_in(_batch([0, 1], 0x10, 9, size=800) + bytes(marker), 0, -1, Rules()).parcels
+    assert (parcel.next_source, parcel.epoch) == (3, 8)

@@ -7,7 +7,7 @@ when it dies, is cut off or overlaps with another copier, the next one resumes f
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -26,7 +26,7 @@ from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Ref
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
-from heliograph.model.intervals import Entry
+from heliograph.model.intervals import Entry, Interval
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, WireError
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _REPORT_EVERY = 0.5
 _PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
+_INTERVALS_AT_ONCE = 50_000  # likewise
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
@@ -147,6 +148,8 @@ class Copier:
                 self._resume_wake.set()
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].room_for(cursor)
+        for reader in self._readers.values():
+            reader.wake()  # memory that one has given back may be what another waits for
 
     def _notice(self, notice: Notice) -> None:
         self._notices.append(notice)
@@ -255,10 +258,10 @@ class Copier:
                 await self._put_aside(cursor, waiting)
             await self._ledger.write(
                 [
-                    Entry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, one.intervals)
+                    Entry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, some)
                     for cursor, _generation, waiting in due
                     for one in waiting
-                    if one.intervals
+                    for some in _batched(one.intervals, _INTERVALS_AT_ONCE)
                 ]
             )
         except WireError as error:
@@ -268,8 +271,8 @@ class Copier:
             return
         for cursor, generation, waiting in due:
             if cursor.generation == generation:
-                for _ in waiting:
-                    cursor.unrecorded.popleft()
+                cursor.recorded(len(waiting))
+                self._changed.add(cursor)
                 if cursor.queue:
                     self._writer(cursor.target_leader).offer(cursor)
 
@@ -327,6 +330,10 @@ class Copier:
             except WireError as error:
                 self._changed |= changed
                 log.debug("progress cannot be reported: %s", error)
+
+
+def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval, ...]]:
+    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 def _progress(cursor: Cursor) -> Progress | None:

@@ -14,7 +14,7 @@ from heliograph.wire.cluster import NO_ID
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 # A fault that would look the same if it were only passing is believed after so many tries in a row.
-_PATIENCE = 5
+_PATIENCE = 7
 # Faults pass within seconds when a leader moves; what lasts longer is told.
 _TELL_AFTER = 5.0
 # A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
@@ -107,6 +107,7 @@ class Cursor:
     shift: int = 0  # see Interval
     source_end: int = -1
     position: Position | None = None
+    acknowledged: int | None = None  # where the mirror ended with the last batch that this lease has seen land
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
     append_at: int = 0
@@ -149,7 +150,8 @@ class Cursor:
     def take(self, intake: Intake, chunk: Chunk) -> bool:
         """Queue what was fetched; whether something must be written down before it may be sent."""
         planned = self._plan(intake.parcels)
-        new = bool(intake.left_out) or not self.intervals.agree(planned)
+        # What waits to be written down may change what the intervals say about this.
+        new = bool(intake.left_out or self.unrecorded) or not self.intervals.agree(planned)
         if new:
             self.unrecorded.append(Unrecorded(self.plan_at, tuple(planned), tuple(intake.left_out)))
         for parcel in intake.parcels:
@@ -160,8 +162,8 @@ class Cursor:
             self.plan_at += parcel.batch.count
         self.fetch_at = intake.next_source
         self.epoch = intake.epoch
-        if not intake.parcels:
-            self._pass_over()
+        if not intake.parcels and not new:
+            self.pass_over()
         return new
 
     def _plan(self, parcels: list[Parcel]) -> list[Interval]:
@@ -177,12 +179,18 @@ class Cursor:
                 at += count
         return [Interval(target, source, count, self.source_id_hex, self.shift) for target, source, count in planned]
 
-    def _pass_over(self) -> None:
-        """There was nothing to copy up to fetch_at: whatever was last on its way now stands for that as well."""
-        if self.queue:
-            self.queue[-1][0].next_source = self.fetch_at
-        elif self.in_flight:
-            self.in_flight[-1].parcel.next_source = self.fetch_at
+    def recorded(self, count: int) -> None:
+        """So much of what waited to be written down is."""
+        for _ in range(count):
+            self.unrecorded.popleft()
+        if not self.unrecorded:
+            self.pass_over()
+
+    def pass_over(self) -> None:
+        """Nothing is left to copy before fetch_at but what is on its way: the last of that now stands for all."""
+        last = self.queue[-1][0] if self.queue else self.in_flight[-1].parcel if self.in_flight else None
+        if last is not None:
+            last.next_source, last.epoch = self.fetch_at, self.epoch
         elif self.position is not None:
             self.position = replace(self.position, source=self.fetch_at, epoch=self.epoch)
 
@@ -208,8 +216,9 @@ class Cursor:
 
     def landed(self, sent: Sent) -> None:
         """The target holds this batch where it belongs."""
-        batch = sent.parcel.batch
-        self.position = Position(sent.parcel.next_source, sent.target_offset + batch.count, batch.leader_epoch)
+        parcel = sent.parcel
+        self.position = Position(parcel.next_source, sent.target_offset + parcel.batch.count, parcel.epoch)
+        self.acknowledged = self.position.target
         self.proven = True
         self.is_well()
 

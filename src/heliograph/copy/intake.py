@@ -44,6 +44,7 @@ class Parcel:
     batch: Batch
     runs: Sequence[tuple[int, int]]
     next_source: int  # everything before it has been dealt with when this parcel has landed
+    epoch: int  # leader epoch of the last batch before that
     fresh: bool = False  # encoded anew, so that it does not keep the fetched bytes in memory
 
     @property
@@ -138,7 +139,7 @@ class _Work:
         made = joined.batch
         self.done = made.base_offset + made.count
         self.out.epoch = made.leader_epoch
-        self._emit(Parcel(made, ((made.base_offset, made.count),), self.done, fresh=True))
+        self._emit(Parcel(made, ((made.base_offset, made.count),), self.done, made.leader_epoch, fresh=True))
         return joined.end
 
     def _take(self, batch: Batch) -> None:
@@ -151,10 +152,10 @@ class _Work:
             raise BadBatch("the checksum does not match")
         elif self._invisible(batch):
             self._skip(batch)
-        elif self._as_it_is(batch) and not self._better_joined(batch):
-            self._send(batch)
-        else:
+        elif not self._as_it_is(batch):
             self._recode(batch)
+        elif not (self._better_joined(batch) and self._recoded(batch)):
+            self._send(batch)
         self.done = batch.next_offset
         self.out.epoch = batch.leader_epoch
 
@@ -172,6 +173,14 @@ class _Work:
                 self._aborting.discard(batch.producer_id)
             return True
         return self._rules.committed_only and batch.producer_id in self._aborting
+
+    def _recoded(self, batch: Batch) -> bool:
+        """Whether that was possible: what can go as it is need not be understood."""
+        try:
+            self._recode(batch)
+        except BadBatch:
+            return False
+        return True
 
     def _better_joined(self, batch: Batch) -> bool:
         """Thin ones of a transaction are seldom alone; the others have been looked at together, by `_join`."""
@@ -191,7 +200,7 @@ class _Work:
 
     def _send(self, batch: Batch) -> None:
         self.flush()
-        self._emit(Parcel(batch, ((batch.base_offset, batch.count),), batch.next_offset))
+        self._emit(Parcel(batch, ((batch.base_offset, batch.count),), batch.next_offset, batch.leader_epoch))
 
     def _recode(self, batch: Batch) -> None:
         codec = codec_of(batch)
@@ -202,7 +211,7 @@ class _Work:
             self.flush()
             joint = None
         if joint is None:
-            joint = self._joint = self._new_joint(codec, batch)
+            joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch)
         if batch.magic == 2 and self._plainly and joint.builder.add_batch(batch, self.done, joint.runs):
             joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
             return
@@ -211,21 +220,20 @@ class _Work:
                 continue
             if one.offset in self._unwanted:
                 self.out.left_out.append(LeftOut(one, self._unwanted[one.offset]))
-            elif (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
+                continue
+            if (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
                 self._close(joint, one.offset)
-                joint = self._joint = self._new_joint(codec, batch)
+                joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch)
                 joint.add(one)
+            joint.epoch = batch.leader_epoch
         joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
-
-    def _new_joint(self, codec: int, batch: Batch) -> "_Joint":
-        return _Joint(codec, self._rules.largest, batch.leader_epoch)
 
     def _skip(self, batch: Batch) -> None:
         """Nothing to copy here, but what came before has got this far with it."""
         if self._joint is not None and self._joint.builder.count:
-            self._joint.next_source = batch.next_offset
+            self._joint.next_source, self._joint.epoch = batch.next_offset, batch.leader_epoch
         elif self.out.parcels:
-            self.out.parcels[-1].next_source = batch.next_offset
+            self.out.parcels[-1].next_source, self.out.parcels[-1].epoch = batch.next_offset, batch.leader_epoch
         self.out.next_source = batch.next_offset
 
     def flush(self) -> None:
@@ -241,7 +249,7 @@ class _Work:
         batch = joint.builder.build(joint.runs[0][0], joint.epoch)
         if not self._rules.largest or batch.size <= self._rules.largest:
             runs = tuple((first, count) for first, count in joint.runs)
-            self._emit(Parcel(batch, runs, next_source, fresh=True))
+            self._emit(Parcel(batch, runs, next_source, joint.epoch, fresh=True))
             return
         records = list(records_of(batch))
         offsets = [first + number for first, count in joint.runs for number in range(count)]

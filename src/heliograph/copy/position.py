@@ -23,6 +23,7 @@ class Facts:
     mirror_id: str
     earlier_mirror: bool = False
     sure: bool = False
+    seen: Position | None = None  # where this run last knew itself to be
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,17 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             )
         gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
         return _begin(facts, facts.source_start, 0, gone if facts.earlier_mirror else None)
-    source = interval.source_of(facts.mirror_end)
+    source, shift = interval.source_of(facts.mirror_end), interval.shift
+    decided = intervals.beginning(facts.mirror_end)
+    if decided is not None and decided.source_id == facts.source_id:
+        interval, source, shift = decided, decided.source, decided.shift
+    elif (
+        # What this run has seen to be empty of records behind the last copied one need not be looked at again.
+        facts.seen is not None
+        and facts.seen.target == facts.mirror_end
+        and source < facts.seen.source <= facts.source_end
+    ):
+        source = facts.seen.source
     if interval.source_id != facts.source_id and facts.mirror_end == interval.target == 0:
         return _begin(facts, facts.source_start, 0)  # nothing had been copied from the earlier one
     if interval.source_id != facts.source_id:
@@ -81,7 +92,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
         )
         if policies.data_loss != CONTINUE:
             return NoGo("data-loss", text, source)
-        return _begin(facts, facts.source_start, interval.shift, ("data-loss", lost, text))
+        return _begin(facts, facts.source_start, shift, ("data-loss", lost, text))
     if source > facts.source_end and not facts.sure:
         return NoGo(
             "source-truncated",
@@ -89,7 +100,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             source,
             final=False,
         )
-    return Go(Position(source, facts.mirror_end), shift=interval.shift, diverged=source > facts.source_end)
+    return Go(Position(source, facts.mirror_end), shift=shift, diverged=source > facts.source_end)
 
 
 def _begin(facts: Facts, source: int, shift: int, event: tuple[str, int, str] | None = None) -> Go:

@@ -60,8 +60,10 @@ class Reader:
 
     def room_for(self, cursor: Cursor) -> None:
         """A batch of this cursor is done with."""
-        if cursor in self._full:
+        if cursor in self._full or not cursor.readable:
             self._changed[cursor] = None
+
+    def wake(self) -> None:
         self._wake.set()
 
     async def run(self) -> None:
@@ -192,6 +194,7 @@ class Reader:
         if answer.error:
             name = error_name(answer.error)
             cursor.refuse("source-error", f"the source refuses to be read: {name}", cursor.fetch_at, cursor.append_at)
+            self.look_at(cursor)
             return
         cursor.source_end = answer.end
         if answer.data:

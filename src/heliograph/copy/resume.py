@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, Go, NoGo, next_position
-from heliograph.copy.verify import Clusters, Resumed, verified
+from heliograph.copy.position import Facts, NoGo, next_position
+from heliograph.copy.resumed import Clusters, Resumed
+from heliograph.copy.verify import verified
 from heliograph.copy.work import Notice
 from heliograph.model.flow import Policies
 from heliograph.model.intervals import Entry
@@ -67,19 +68,19 @@ async def resume(
         sure = cursor.suspicions >= _SURE_AFTER
         start, end, mirror_start, mirror_end = known
         ids = cursor.source_id_hex, cursor.mirror_id
-        facts.append((cursor, Facts(start, end, mirror_start, mirror_end, *ids, others, sure)))
+        facts.append((cursor, Facts(start, end, mirror_start, mirror_end, *ids, others, sure, cursor.position)))
     await _recall(facts, ledger)
     found = []
     for cursor, one in facts:
         cursor.intervals = ledger.of((cursor.key.topic, cursor.key.partition), cursor.mirror_id)
         decision = next_position(cursor.intervals, one, policies)
         if not isinstance(decision, NoGo):
-            found.append(Resumed(cursor, one, _passed_over(decision, cursor, one)))
+            found.append(Resumed(cursor, one, decision))
         elif decision.final:
             cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
         else:
             lost(cursor, decision.text, True)
-    passed = await verified(found, Clusters(source, sources, target, mirrors), policies, lost)
+    passed = await verified(found, Clusters(source, sources, target, mirrors, ledger), policies, lost)
     await ledger.write(
         [
             Entry(each.read, each.facts.mirror_id, (new,))
@@ -99,23 +100,10 @@ async def _recall(facts: list[tuple[Cursor, Facts]], ledger: Ledger) -> None:
     forgotten = {
         place
         for place, (cursor, one) in places.items()
-        if ledger.of(place, cursor.mirror_id).forgotten_before > one.mirror_end
+        if ledger.of(place, cursor.mirror_id).forgotten_before >= max(one.mirror_end, 1)
     }
     if forgotten:
         await ledger.recall(forgotten)
-
-
-def _passed_over(decision: Go, cursor: Cursor, facts: Facts) -> Go:
-    """What this run has seen to be empty of records behind the last copied one need not be looked at again."""
-    at = cursor.position
-    if (
-        at is not None
-        and decision.new is None
-        and at.target == decision.position.target
-        and decision.position.source < at.source <= facts.source_end
-    ):
-        return replace(decision, position=at)
-    return decision
 
 
 def _tell(one: Resumed, notice: Callable[[Notice], None]) -> None:

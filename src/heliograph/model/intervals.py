@@ -60,6 +60,12 @@ class Intervals:
         at = bisect_right(self._known, target, key=_target)
         return self._known[at - 1] if at else None
 
+    def beginning(self, target: int) -> Interval | None:
+        """What was decided to come next at this mirror offset, if nothing has been planned there since."""
+        at = bisect_right(self._known, target, key=_target)
+        last = self._known[at - 1] if at else None
+        return last if last is not None and last.target == target and last.count == 0 else None
+
     def within(self, start: int, end: int) -> list[Interval]:
         """What is known about a stretch of the mirror, cut to its size."""
         found = []
@@ -76,7 +82,8 @@ class Intervals:
         """Take in intervals that follow one another without a gap in the mirror."""
         start, end = new[0].target, new[-1].end
         first = bisect_left(self._known, start, key=_target)
-        after = (bisect_left if end > start else bisect_right)(self._known, end, key=_target)
+        # A beginning without records is a decision about all that follows; what was planned there counts no more.
+        after = bisect_left(self._known, end, key=_target) if end > start else len(self._known)
         before, behind = self._known[max(first - 1, 0) : first], self._known[max(after - 1, 0) : after]
         left = [one.part(one.target, start) for one in before if one.end > start]
         right = [one.part(end, one.end) for one in behind if one.end > end > start]

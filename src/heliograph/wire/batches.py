@@ -20,7 +20,7 @@ _MAGIC_AT = 16  # in all formats
 _LAYOUT = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
-_SEQUENCES = 1 << 31
+SEQUENCES = 1 << 31
 
 _CODEC_AND_TIME = 0x0F
 _TIMESTAMP_TYPE = 0x08
@@ -131,7 +131,7 @@ def one_batch(data: memoryview) -> Batch:
 
 def sequence(offset: int) -> int:
     """The sequence number that belongs to a mirror offset: sequences wrap at 2**31."""
-    return offset % _SEQUENCES
+    return offset % SEQUENCES
 
 
 def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:

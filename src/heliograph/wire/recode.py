@@ -17,9 +17,9 @@ _CODEC = 0x07
 _CODEC_AT = 22  # the lower byte of the attributes
 _TIMES = struct.Struct(">qq")
 _TIMES_AT = 27
-# Of a batch's header: baseOffset, batchLength, partitionLeaderEpoch, magic, attributes, lastOffsetDelta,
-# baseTimestamp, recordsCount
-_SOME_FIELDS = struct.Struct(">qiib4xhiq22xi")
+# Of a batch's header: baseOffset, batchLength, partitionLeaderEpoch, magic, attributes, lastOffsetDelta, recordsCount
+_SOME_FIELDS = struct.Struct(">qiib4xhi30xi")
+_NO_TIME = -1
 _NO_LIMIT = (1 << 31) - 1
 _ABORT = b"\0\0"
 
@@ -93,9 +93,9 @@ def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None
     end = len(data)
     full = at + up_to + HEADER
     while end - at >= HEADER and at < full:
-        base, length, leader, magic, attributes, last, earliest, records = _SOME_FIELDS.unpack_from(data, at)
+        base, length, leader, magic, attributes, last, records = _SOME_FIELDS.unpack_from(data, at)
         size = length + LOG_OVERHEAD
-        if magic != 2 or size > thin or attributes & ~_CODEC or records != last + 1 or earliest < 0 or end - at < size:
+        if magic != 2 or not HEADER <= size <= min(thin, end - at) or attributes & ~_CODEC or records != last + 1:
             break
         if batches == 0:
             first, codec = base, attributes
@@ -104,9 +104,14 @@ def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None
         decoder = DefaultRecordBatch(data[at : at + size])
         if not decoder.validate_crc():
             break  # whoever looks at it next will say so
-        for one in decoder:
-            time = one.timestamp
-            append(count, -1 if time is None else time, one.key, one.value, one.headers)
+        try:
+            decoded = list(decoder)
+        except Exception:  # odd, but it may go as it is: a header's name that is not UTF-8
+            break
+        if count == 0 and decoded[0].timestamp == _NO_TIME:
+            break  # the compiled builder takes that for none given
+        for one in decoded:
+            append(count, one.timestamp, one.key, one.value, one.headers)
             count += 1
         at += size
         expected = base + records
@@ -134,7 +139,7 @@ class Builder:
 
     def add(self, one: Plain) -> bool:
         """Whether it fitted in; the first always does."""
-        if self.count == 0 and one.timestamp == -1:
+        if self.count == 0 and one.timestamp == _NO_TIME:
             self._later = 1  # the compiled builder takes a first time of -1 for none given
         if self.append(self.count, one.timestamp + self._later, one.key, one.value, one.headers) is None:
             return False
@@ -142,40 +147,27 @@ class Builder:
         return True
 
     def add_batch(self, batch: Batch, since: int, runs: list[list[int]]) -> bool:
-        """Add the records of a batch from source offset `since` on, and note their offsets in `runs` as [first, count].
-
-        For speed in one loop. False, and nothing is added, where that needs more care: damage, records without a time.
+        """Add the records of a batch of format 2 from source offset `since` on, noting their offsets in `runs` as
+        [first, count]. For speed in one loop; False, and nothing is added, where records without a time need more care.
         """
-        append, count, before = self.append, self.count, self.count
-        noted = [list(run) for run in runs[-1:]]
-        expected = sum(noted[0]) if noted else -1
         try:
-            for one in DefaultRecordBatch(batch.data):
-                offset = one.offset
-                if offset < since:
-                    continue
-                append(count, one.timestamp + 0, one.key, one.value, one.headers)
-                count += 1
-                if offset == expected:
-                    noted[-1][1] += 1
-                else:
-                    noted.append([offset, 1])
-                expected = offset + 1
-        except Exception:
-            self._cut(before)
+            decoded = [one for one in DefaultRecordBatch(batch.data) if one.offset >= since]
+        except Exception as error:
+            raise BadBatch(f"the records cannot be decoded: {error!r}") from error
+        if self._later or (self.count == 0 and decoded and decoded[0].timestamp == _NO_TIME):
             return False
+        append, count = self.append, self.count
+        expected = sum(runs[-1]) if runs else -1
+        for one in decoded:
+            append(count, one.timestamp, one.key, one.value, one.headers)
+            count += 1
+            if one.offset == expected:
+                runs[-1][1] += 1
+            else:
+                runs.append([one.offset, 1])
+            expected = one.offset + 1
         self.count = count
-        runs[-1:] = noted
         return True
-
-    def _cut(self, count: int) -> None:
-        """Forget all records but the first so many."""
-        kept = list(records_of(self.build(0, 0)))[:count]
-        fresh = Builder(self.codec)
-        for one in kept:
-            fresh.add(one)
-        self.append, self._size, self._build, self._later = fresh.append, fresh._size, fresh._build, fresh._later
-        self.count = count
 
     @property
     def size(self) -> int:

@@ -1,0 +1,170 @@
+"""When mirror and source do not agree at the mirror's end: find out where they part, and go on from there.
+
+The source may have lost its end and got another (unclean election), be another topic (without topic ids only the
+records tell), or the intervals may be wrong (two copiers at once, with compaction or retention between their reads). In
+all cases the records decide: up to some place both logs agree; what the mirror holds behind it is looked for in the
+source, in order, and copying goes on behind the last record that is found.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable
+
+from heliograph.copy.intake import Rules, take_in
+from heliograph.copy.position import Go
+from heliograph.copy.resumed import Clusters, Resumed
+from heliograph.copy.work import Position
+from heliograph.model.flow import CONTINUE, Policies
+from heliograph.model.intervals import Interval
+from heliograph.wire.batches import Batch
+from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.recode import Plain, records_of
+from heliograph.wire.records import read_batches
+
+_CHUNK = 1 << 20
+# More than a lease can have under way; what is longer is not looked for.
+_MOST = 500_000
+
+
+def go_on_without_records(one: Resumed, policies: Policies) -> bool:
+    """The source was cut back, and the mirror has no record left to compare."""
+    facts, at = one.facts, one.decision.position
+    cut = min(facts.source_end if one.cursor.cut_at is None else one.cursor.cut_at, at.source)
+    text = f"the source was cut back to offset {cut} from {at.source}"
+    if policies.data_loss != CONTINUE:
+        one.cursor.give_up("source-truncated", text, at.source, at.target)
+        return False
+    _go_on_from(one, max(cut, facts.source_start), ("source-truncated", 0, text))
+    return True
+
+
+async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies: Policies) -> bool:
+    """Whether copying goes on; by policy."""
+    cursor, facts, at = one.cursor, one.facts, one.decision.position
+    if cut:
+        ends = facts.source_end if cursor.cut_at is None else cursor.cut_at
+        reason = "source-truncated"
+        text = f"the source was cut back to offset {ends}; the mirror holds records that the source has lost"
+    elif facts.source_id:
+        reason = "not-a-copy"
+        text = f"the mirror's last records are not what the source holds before offset {at.source}"
+    else:
+        reason = "recreated-topic"
+        text = "the source topic is another one than the mirror was copied from"
+    if (policies.recreated_topic if reason == "recreated-topic" else policies.data_loss) != CONTINUE:
+        cursor.give_up(reason, text, at.source, facts.mirror_end)
+        return False
+    await _remember_all(one, clusters)
+    common = await _common_end(one, clusters)
+    before = one.source_of(common - 1) if common > facts.mirror_start else None
+    source = facts.source_start if before is None else before + 1
+    found = await _find_again(one, common, source, clusters)
+    if reason == "not-a-copy" and common == facts.mirror_start and not found:
+        cursor.give_up(reason, text, at.source, facts.mirror_end)
+        return False
+    one.corrections += found
+    extra = facts.mirror_end - common - sum(interval.count for interval in found)
+    if found:
+        source = found[-1].source + found[-1].count
+    said = f"{text}; {extra} records in the mirror, from {common} on, are not in the source; goes on from {source}"
+    kind = "source-truncated" if reason == "not-a-copy" else reason
+    _go_on_from(one, source, (kind, extra, said) if extra or cut else None)
+    return True
+
+
+def _go_on_from(one: Resumed, source: int, event: tuple[str, int, str] | None) -> None:
+    end, shift = one.facts.mirror_end, one.decision.shift
+    new = Interval(end, source, 0, one.facts.source_id, shift)
+    one.decision = Go(Position(source, end), new, shift, event=event)
+
+
+async def _remember_all(one: Resumed, clusters: Clusters) -> None:
+    """Halving needs the intervals of the whole mirror, not only the last ones."""
+    if one.cursor.intervals.forgotten_before > one.facts.mirror_start:
+        await clusters.ledger.recall({one.read})
+        one.cursor.intervals = clusters.ledger.of(one.read, one.facts.mirror_id)
+
+
+async def _common_end(one: Resumed, clusters: Clusters) -> int:
+    """The mirror offset up to which the mirror holds what the source holds: logs part once, so halving finds it."""
+    low, high = one.facts.mirror_start, one.facts.mirror_end
+    while low < high:
+        middle = (low + high) // 2
+        source = one.source_of(middle)
+        if source is None:
+            low = middle + 1  # older than anything the source still has
+            continue
+        if source >= one.facts.source_end:
+            high = middle
+            continue
+        copies = await clusters.copies({one.written: middle})
+        originals = await clusters.originals({one.read: source})
+        copied, original = copies.get(one.written), originals.get(one.read)
+        if not isinstance(copied, Batch) or not isinstance(original, Batch):
+            raise WireError(f"mirror offset {middle} or source offset {source} cannot be read")
+        mirrored = [record[1:] for record in records_of(copied) if record.offset == middle]
+        there = [record[1:] for record in records_of(original) if record.offset == source]
+        if mirrored and there and mirrored != there:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+async def _find_again(one: Resumed, common: int, source: int, clusters: Clusters) -> list[Interval]:
+    """Look for the mirror's records from `common` on in the source from `source` on, in order."""
+    facts, cursor = one.facts, one.cursor
+    if facts.mirror_end - common > _MOST:
+        return []
+    places: dict[Hashable, list[int]] = defaultdict(list)
+    mirror = clusters.mirrors.topics[cursor.key.mirror]
+    async for batch in read_batches(clusters.target, mirror, cursor.key.partition, common, facts.mirror_end):
+        for record in records_of(batch):
+            if record.offset >= common:
+                places[_content(record)].append(record.offset)
+    # Compaction and retention only take away: what was planned never lies before where it was copied from.
+    claimed = one.source_of(facts.mirror_end - 1)
+    until = min(facts.source_end, facts.source_end if claimed is None else claimed + 1)
+    found: list[Interval] = []
+    following = common
+    for record in await _visible(one, source, until, clusters):
+        match = next((place for place in places.get(_content(record), ()) if place >= following), None)
+        if match is None:
+            continue
+        last = found[-1] if found else None
+        if last is not None and (last.end, last.source + last.count) == (match, record.offset):
+            found[-1] = Interval(last.target, last.source, last.count + 1, last.source_id, last.shift)
+        else:
+            found.append(Interval(match, record.offset, 1, facts.source_id, one.decision.shift))
+        following = match + 1
+    return found
+
+
+async def _visible(one: Resumed, start: int, until: int, clusters: Clusters) -> list[Plain]:
+    """The source's records between two offsets, without markers; of aborted ones a few may be among them, which do no
+    harm: the mirror does not hold them."""
+    topic = clusters.sources.topics[one.cursor.key.topic]
+    connection = await clusters.source.to(topic.leaders[one.cursor.key.partition])
+    found: list[Plain] = []
+    rules = Rules(committed_only=False, join_up_to=0)
+    while start < until:
+        wanted = Wanted(topic.name, topic.id, one.cursor.key.partition, start, _CHUNK)
+        (got,) = await fetch(connection, [wanted], Limits(_CHUNK), READ_UNCOMMITTED)
+        if got.error:
+            raise BrokerError(got.error)
+        intake = take_in(got.data, start, -1, rules)
+        for parcel in intake.parcels:
+            offsets = (first + number for first, count in parcel.runs for number in range(count))
+            found += [
+                record._replace(offset=offset)
+                for record, offset in zip(records_of(parcel.batch), offsets, strict=True)
+                if offset < until
+            ]
+        if intake.problem is not None or intake.next_source == start:
+            break
+        start = intake.next_source
+    return found
+
+
+def _content(record: Plain) -> Hashable:
+    return record.timestamp, record.key, record.value, tuple(record.headers)

@@ -1,0 +1,117 @@
+"""What is known about a cursor while its position is being checked, and how to look at single batches of both logs."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.position import Facts, Go
+from heliograph.model.intervals import Interval
+from heliograph.wire.batches import Batch, split
+from heliograph.wire.cluster import ClusterClient, Metadata
+from heliograph.wire.errors import WireError
+from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
+
+_LAST_BATCH = 1 << 20
+_AT_ONCE = Limits(32 << 20)
+Place = tuple[str, int]
+Found = dict[Place, Batch | WireError | None]
+
+
+@dataclass(slots=True, eq=False)
+class Resumed:
+    """A cursor with the position that was found for it, and what must be put right before it goes on."""
+
+    cursor: Cursor
+    facts: Facts
+    decision: Go
+    epoch: int = -1  # leader epoch of the source's last copied record
+    corrections: list[Interval] = field(default_factory=list)
+
+    @property
+    def read(self) -> Place:
+        return self.cursor.key.topic, self.cursor.key.partition
+
+    @property
+    def written(self) -> Place:
+        return self.cursor.key.mirror, self.cursor.key.partition
+
+    def source_of(self, mirror_offset: int) -> int | None:
+        """The source offset of a copied record; None where the source cannot have it any more."""
+        interval = self.cursor.intervals.covering(mirror_offset)
+        if interval is None or interval.source_id != self.facts.source_id:
+            return None
+        source = interval.source_of(mirror_offset)
+        return source if source >= self.facts.source_start else None
+
+    @property
+    def last_source(self) -> int | None:
+        return self.source_of(self.facts.mirror_end - 1)
+
+    @property
+    def empty(self) -> bool:
+        """Nothing in the mirror to look at: it is new, or retention has taken everything."""
+        return self.facts.mirror_end == self.facts.mirror_start
+
+    @property
+    def doubtful(self) -> bool:
+        cut = self.decision.diverged or self.cursor.cut_at is not None
+        return cut or (not self.empty and self.decision.position != self.cursor.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Both sides, what their metadata said, and what is written down."""
+
+    source: ClusterClient
+    sources: Metadata
+    target: ClusterClient
+    mirrors: Metadata
+    ledger: Ledger
+
+    async def originals(self, wanted: dict[Place, int]) -> Found:
+        return await _batches(self.source, self.sources, wanted)
+
+    async def copies(self, wanted: dict[Place, int]) -> Found:
+        return await _batches(self.target, self.mirrors, wanted)
+
+
+async def _batches(client: ClusterClient, metadata: Metadata, wanted: dict[Place, int]) -> Found:
+    """The batches that hold the given offsets; None or an error where a leader does not give one."""
+    by_leader: dict[int, list[Wanted]] = {}
+    for (topic, partition), offset in wanted.items():
+        known = metadata.topics[topic]
+        by_leader.setdefault(known.leaders[partition], []).append(
+            Wanted(topic, known.id, partition, offset, _LAST_BATCH)
+        )
+    found: Found = {}
+
+    async def ask(leader: int, asks: list[Wanted]) -> None:
+        try:
+            connection = await client.to(leader)
+            while asks:
+                answers = await fetch(connection, asks, _AT_ONCE, READ_UNCOMMITTED)
+                got = {
+                    (one.topic, one.partition): _holding(one.data, wanted[one.topic, one.partition])
+                    for one in answers
+                    if one.data
+                }
+                # A broker gives a batch beyond the size limits only to the first partition of a request, so ask
+                # again with another one in front; when none came at all, none will.
+                if not any(got.values()):
+                    return
+                found.update({place: batch for place, batch in got.items() if batch is not None})
+                asks = [one for one in asks if one.place not in found]
+        except WireError as error:
+            found.update({one.place: error for one in asks})
+
+    await asyncio.gather(*(ask(leader, asks) for leader, asks in by_leader.items()))
+    return found
+
+
+def _holding(data: bytes, offset: int) -> Batch | None:
+    """The first batch that does not end before an offset, without the rest of the chunk in memory behind it."""
+    for batch in split(data):
+        if batch.next_offset > offset:
+            return batch._replace(data=memoryview(bytes(batch.data)))
+    return None

@@ -1,0 +1,28 @@
+"""Short versions of the programs in bench/, so that they keep working."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+_BENCH = Path(__file__).parent.parent.parent / "bench"
+
+
+def _run(program: str, *arguments: str, timeout: float = 200.0) -> str:
+    done = subprocess.run(
+        [sys.executable, _BENCH / program, *arguments], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_half_a_minute_of_soaking_loses_nothing() -> None:
+    said = _run("soak.py", "--minutes", "0.4")
+    written, copied = re.findall(r"\{.*?\}", said)
+    assert written == copied
+
+
+def test_hundreds_of_partitions_start_and_are_followed() -> None:
+    said = _run("many_partitions.py", "--partitions", "500", "--seconds", "5", "--settle", "1")
+    assert "start to first copy, mirrors there already" in said
+    assert "to the mirror: p50" in said
