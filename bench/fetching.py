@@ -8,7 +8,7 @@ from clusters import Trouble
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import error_name
 
-LONG_POLL = 0.5
+_LONG_POLL = 0.5
 
 _FETCH = 1
 _VERSION = 4  # the oldest that brokers still take
@@ -21,7 +21,7 @@ _ABORTED = 16
 async def fetch(connection: Connection, topic: str, positions: Sequence[int]) -> list[tuple[int, bytes]]:
     """What there is after each position, as soon as there is anything: partition and batches."""
     name = topic.encode()
-    head = struct.pack(">iiiib", -1, int(LONG_POLL * 1000), 1, _MAX_BYTES, _READ_COMMITTED)
+    head = struct.pack(">iiiib", -1, int(_LONG_POLL * 1000), 1, _MAX_BYTES, _READ_COMMITTED)
     wanted = [struct.pack(">iqi", partition, offset, _MAX_BYTES) for partition, offset in enumerate(positions)]
     parts = [head, struct.pack(f">ih{len(name)}si", 1, len(name), name, len(positions)), *wanted]
     found: list[tuple[int, bytes]] = await connection.send_parts(_FETCH, _VERSION, parts, _read)

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from clusters import BROKER, Ends, client_of, create
-from fetching import LONG_POLL, fetch
+from fetching import fetch
 from measuring import POLL, Patience
 from processes import Machine
 from producing import produce
 from results import Latency
+from stage import Run, Stage, ToolFailed, running
 from tools import Tool
 from workloads import Workload
 from writers import write_small
@@ -24,7 +25,6 @@ from writers import write_small
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, decode, encode
-from running import Run, Stage, ToolFailed, running
 
 RATE = 5000
 WARM_UP = 5.0
@@ -79,36 +79,35 @@ async def _delays(stage: Stage, run: Run, mirror: str, seconds: float, patience:
     """Milliseconds of every record after the warm-up, in order of size."""
     async with client_of(stage.pair.source) as source, client_of(stage.pair.target) as target:
         await _until_ready(target, run, mirror, patience)
-        arrivals: list[_Arrival] = []
-        reading = asyncio.create_task(_read(target, mirror, arrivals))
+        reader = _Reader(target, mirror)
+        reading = asyncio.create_task(reader.run())
         try:
             count, counted_from = await _send(source, seconds)
-            await _until_arrived(target, run, mirror, _SEED_RECORDS + count)
-            await asyncio.sleep(2 * LONG_POLL)
+            await _until_read(reader, run, _SEED_RECORDS + count)
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-    found = sorted(_milliseconds(arrivals, counted_from))
-    if not found:
-        raise ToolFailed("no record arrived at the reader")
-    return found
+    return sorted(_milliseconds(reader.arrivals, counted_from))
 
 
 async def _until_ready(target: ClusterClient, run: Run, mirror: str, patience: Patience) -> None:
-    await _until_end(target, run, mirror, _SEED_RECORDS, patience.start)
-
-
-async def _until_arrived(target: ClusterClient, run: Run, mirror: str, end: int) -> None:
-    await _until_end(target, run, mirror, end, _ARRIVE_WITHIN)
-
-
-async def _until_end(target: ClusterClient, run: Run, mirror: str, goal: int, within: float) -> None:
+    """Until the tool has copied what was there before."""
     ends = Ends(await target.to(BROKER), mirror, _PARTITIONS)
-    deadline = time.monotonic() + within
-    while (end := await ends.total()) < goal:
+    deadline = time.monotonic() + patience.start
+    while (end := await ends.total()) < _SEED_RECORDS:
         run.check()
         if time.monotonic() > deadline:
-            raise ToolFailed(f"stuck at {end:,} of {goal:,} records for {within:g} s: {run.last_words()}")
+            raise ToolFailed(f"{end:,} of {_SEED_RECORDS:,} records in {patience.start:g} s: {run.last_words()}")
+        await asyncio.sleep(POLL)
+
+
+async def _until_read(reader: "_Reader", run: Run, goal: int) -> None:
+    """Until every record has arrived: a slow one counts as well."""
+    deadline = time.monotonic() + _ARRIVE_WITHIN
+    while (end := sum(reader.positions)) < goal:
+        run.check()
+        if time.monotonic() > deadline:
+            raise ToolFailed(f"{end:,} of {goal:,} records have arrived {_ARRIVE_WITHIN:g} s after the last was sent")
         await asyncio.sleep(POLL)
 
 
@@ -138,20 +137,27 @@ def _stamped(count: int) -> Iterator[tuple[int, bytes]]:
         yield partition, encode(Record(0, now, None, value) for _ in range(share))
 
 
-async def _read(target: ClusterClient, mirror: str, arrivals: list[_Arrival]) -> None:
+class _Reader:
     """Everything that comes into the mirror, and when; decoded later, to be back in the poll at once."""
-    connection = await target.extra(BROKER)
-    positions = [0] * _PARTITIONS
-    try:
-        while True:
-            answers = await fetch(connection, mirror, positions)
-            now = time.monotonic_ns()
-            for partition, chunk in answers:
-                arrivals.append(_Arrival(now, chunk, positions[partition]))
-                for batch in split(chunk):
-                    positions[partition] = batch.next_offset
-    finally:
-        connection.close()
+
+    def __init__(self, target: ClusterClient, mirror: str) -> None:
+        self.arrivals: list[_Arrival] = []
+        self.positions = [0] * _PARTITIONS
+        self._target = target
+        self._mirror = mirror
+
+    async def run(self) -> None:
+        connection = await self._target.extra(BROKER)
+        try:
+            while True:
+                answers = await fetch(connection, self._mirror, self.positions)
+                now = time.monotonic_ns()
+                for partition, chunk in answers:
+                    self.arrivals.append(_Arrival(now, chunk, self.positions[partition]))
+                    for batch in split(chunk):
+                        self.positions[partition] = batch.next_offset
+        finally:
+            connection.close()
 
 
 def _milliseconds(arrivals: Sequence[_Arrival], counted_from: int) -> Iterator[float]:

@@ -58,11 +58,15 @@ class Probe:
         return offset if isinstance(offset, int) else 0
 
     async def write(self, topic: str, partition: int) -> None:
-        known = (await self._source.metadata([topic])).topics[topic]
-        connection = await self._source.to(known.leaders[partition])
         batch = encode([Record(0, int(time.time() * 1000), None, b"x" * 100)])
-        (answer,) = await append(connection, [(topic, partition, [batch])], 30.0)
-        assert not answer.error, answer
+        while True:  # a broker names the leader of a new partition before that leader knows
+            known = (await self._source.metadata([topic])).topics[topic]
+            if partition in known.leaders:
+                connection = await self._source.to(known.leaders[partition])
+                (answer,) = await append(connection, [(topic, partition, [batch])], 30.0)
+                if not answer.error:
+                    return
+            await asyncio.sleep(0.05)
 
     async def arrival(self, topic: str, partition: int, patience: float) -> float:
         """Seconds from writing to seeing it."""
@@ -101,7 +105,9 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-async def _measure(folder: Path, source: SandboxCluster, target: SandboxCluster, topics: int, seconds: float) -> None:
+async def _measure(
+    folder: Path, source: SandboxCluster, target: SandboxCluster, topics: int, seconds: float, settle: float
+) -> None:
     file = folder / "many.properties"
     file.write_text(
         f"clusters = S, T\nS.bootstrap.servers = {source.bootstrap}\nT.bootstrap.servers = {target.bootstrap}\n"
@@ -133,15 +139,15 @@ async def _measure(folder: Path, source: SandboxCluster, target: SandboxCluster,
             last = await probe.arrival(f"many-{topics - 1}", PER_TOPIC - 1, 300.0)
             _say(f"  a record in the last partition, written then: {last:.2f} s")
             if title.endswith("already"):
-                await _steady(probe, process, topics, seconds)
+                await _steady(probe, process, topics, seconds, settle)
         finally:
             started.terminate()
             started.wait(60)
     probe.close()
 
 
-async def _steady(probe: Probe, process: psutil.Process, topics: int, seconds: float) -> None:
-    await asyncio.sleep(25)  # past the first lease, which checks every mirror
+async def _steady(probe: Probe, process: psutil.Process, topics: int, seconds: float, settle: float) -> None:
+    await asyncio.sleep(settle)
     began, cpu = time.monotonic(), _cpu(process)
     took = []
     number = 0
@@ -160,6 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--settle", type=float, default=25.0, help="Seconds before that: past the first lease.")
     options = parser.parse_args()
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
@@ -169,7 +176,8 @@ def main() -> None:
         with Sandbox(folder) as sandbox:
             spec = ClusterSpec(heap_mb=2048, gc="g1", settings=settings)
             source, target = sandbox.start({"source": spec, "target": spec})
-            asyncio.run(_measure(folder, source, target, max(1, options.partitions // PER_TOPIC), options.seconds))
+            topics = max(1, options.partitions // PER_TOPIC)
+            asyncio.run(_measure(folder, source, target, topics, options.seconds, options.settle))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

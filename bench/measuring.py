@@ -14,10 +14,9 @@ from clusters import BROKER, Ends, client_of, data
 from logfiles import Survey, survey
 from processes import Machine, Tree
 from results import Copy
+from stage import Run, Stage, ToolFailed, running
 from tools import Tool, without_effect
 from workloads import Workload
-
-from running import Run, Stage, ToolFailed, running
 
 POLL = 0.02
 _SETTLED = 1.0
@@ -93,7 +92,7 @@ class _Watch:
         self.peak_memory = 0
         self.visible = 0
         self._target = stage.pair.target
-        self._brokers = Tree(stage.pair.broker_pids())
+        self._brokers = Tree(stage.pair.broker_pids(), with_children=False)
         self._run = run
         self._mirror = mirror
         self._partitions = partitions

@@ -12,10 +12,11 @@ _LOOK_FOR_CHILDREN_EVERY = 0.5
 
 
 class Tree:
-    """Some processes and their descendants. CPU time of those that have ended is not forgotten."""
+    """Some processes and, unless they have none, their descendants. CPU time of those that ended is not forgotten."""
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(self, pids: Iterable[int], with_children: bool = True) -> None:
         self._roots = [psutil.Process(pid) for pid in pids]
+        self._with_children = with_children
         self._known: dict[int, psutil.Process] = {}
         self._spent: dict[int, float] = {}
         self._looked = 0.0
@@ -51,7 +52,7 @@ class Tree:
         found: list[psutil.Process] = []
         for root in self._roots:
             with contextlib.suppress(psutil.NoSuchProcess):
-                found += [root, *root.children(recursive=True)]
+                found += [root, *(root.children(recursive=True) if self._with_children else [])]
         self._known = {one.pid: one for one in found}
 
 

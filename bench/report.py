@@ -171,26 +171,21 @@ def _latency_cells(runs: list[Latency]) -> list[str]:
 
 def _all_runs(results: Results) -> str:
     head = ["workload", "tool", "round", "records/s", "CPU of the mirror", "stolen", "used by others", ""]
-    rows = [
-        [
-            str(one.workload),
-            results.titles[one.tool],
-            str(one.round),
-            _thousands(one.rate),
-            f"{one.mirror_cpu_per_million:.2f}",
-            f"{one.steal:.1%}",
-            f"{one.others:.1%}",
-            _remark(one),
-        ]
-        for one in results.copies
-    ]
+    rows = [[str(one.workload), results.titles[one.tool], str(one.round), *_run_cells(one)] for one in results.copies]
     return "## All runs\n\n" + _table(head, rows) if rows else ""
 
 
-def _remark(one: Copy) -> str:
+def _run_cells(one: Copy) -> list[str]:
     if one.failure:
-        return "failed"
-    return f"{one.surplus:,} records too many" if one.surplus else ""
+        return ["", "", "", "", "failed"]
+    surplus = f"{one.surplus:,} records too many" if one.surplus else ""
+    return [
+        _thousands(one.rate),
+        f"{one.mirror_cpu_per_million:.2f}",
+        f"{one.steal:.1%}",
+        f"{one.others:.1%}",
+        surplus,
+    ]
 
 
 def _middle(runs: list[Copy], value: Callable[[Copy], float], form: Callable[[float], str]) -> str:

@@ -94,13 +94,14 @@ class Results:
     copies: list[Copy] = field(default_factory=list)
     ceilings: list[Ceiling] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)  # workloads that could not be measured to their end
     latency_rate: int = 0
     latency_seconds: float = 0.0
     seconds: float = 0.0
     steal: float = 0.0
 
     def failures(self) -> list[str]:
-        """One line for each run that did not do what it should."""
+        """One line for everything that did not go as it should."""
         copies = [
             f"workload {one.workload}, {self.titles[one.tool]}, round {one.round}: {one.failure}"
             for one in (*self.warm_up, *self.copies)
@@ -111,7 +112,7 @@ class Results:
             for one in self.latencies
             if one.failure
         ]
-        return copies + latencies
+        return [*self.troubles, *copies, *latencies]
 
     def runs(self, workload: int, tool: str) -> list[Copy]:
         return [one for one in self.copies if (one.workload, one.tool) == (workload, tool)]

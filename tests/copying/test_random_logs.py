@@ -102,7 +102,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     if compact:
         configs |= {"cleanup_policy": "compact", "segment_ms": "100", "min_cleanable_dirty_ratio": "0.001"}
         configs |= {"max_compaction_lag_ms": "100", "delete_retention_ms": "0"}
-    pair.a.create(topic, **configs)
+    pair.a.create(topic, 1, 1, **configs)
     _play(pair, topic, producers, steps)
     if compact:
         time.sleep(0.3)

@@ -3,7 +3,6 @@
 import pytest
 
 from heliograph.copy.work import MirrorPartition, Position, Progress
-from heliograph.service import load as module
 from heliograph.service.load import Load
 
 
@@ -14,7 +13,7 @@ def _at(number: int, target: int, lag: int = 0) -> dict[MirrorPartition, Progres
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("heliograph.service.load.time.monotonic", lambda: now[0])
     return now
 
 
