@@ -109,6 +109,8 @@ class _Watch:
             while True:
                 end = await ends.total()
                 now = time.monotonic()
+                if end > 0 and not sights:
+                    self._run.tree.refresh()
                 if end > (sights[-1].end if sights else 0):
                     sights.append(self._sight(now, end))
                 still = now - (sights[-1].time if sights else self.began)

@@ -19,7 +19,7 @@ class Tree:
         self._with_children = with_children
         self._known: dict[int, psutil.Process] = {}
         self._spent: dict[int, float] = {}
-        self._looked = 0.0
+        self._looked = -_LOOK_FOR_CHILDREN_EVERY
 
     def cpu(self) -> float:
         """Core-seconds so far, user and system."""
@@ -40,20 +40,21 @@ class Tree:
         return total
 
     def pids(self) -> list[int]:
-        self._looked = 0.0
-        self._look()
+        self.refresh()
         return list(self._known)
 
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now < self._looked + _LOOK_FOR_CHILDREN_EVERY:
-            return
-        self._looked = now
+    def refresh(self) -> None:
+        """Look for children at once: what one of them did before counts as done now, if it was not known."""
+        self._looked = time.monotonic()
         found: list[psutil.Process] = []
         for root in self._roots:
             with contextlib.suppress(psutil.NoSuchProcess):
                 found += [root, *(root.children(recursive=True) if self._with_children else [])]
         self._known = {one.pid: one for one in found}
+
+    def _look(self) -> None:
+        if time.monotonic() > self._looked + _LOOK_FOR_CHILDREN_EVERY:
+            self.refresh()
 
 
 def _memory(process: psutil.Process) -> int:

@@ -43,8 +43,7 @@ def test_a_mirror_that_was_deleted_begins_anew_and_says_so() -> None:
     decision = next_position(Intervals(), facts, STRICT)
     assert isinstance(decision, Go)
     assert (decision.position, decision.new) == (Position(50, 0), Interval(0, 50, 0, "s"))
-    assert decision.event is not None
-    assert decision.event[0] == "mirror-recreated"
+    assert [event[0] for event in decision.events] == ["mirror-recreated"]
 
 
 def _refused(decision: Go | NoGo) -> tuple[str, int]:
@@ -70,13 +69,11 @@ def test_a_policy_lets_copying_go_on_and_says_what_was_passed_over() -> None:
     lost = next_position(Intervals([Interval(0, 0, 0, "s")]), _facts((9, 90), (0, 5)), LENIENT)
     assert isinstance(lost, Go)
     assert (lost.position, lost.new) == (Position(9, 5), Interval(5, 9, 0, "s"))
-    assert lost.event is not None
-    assert lost.event[:2] == ("data-loss", 4)
+    assert [event[:2] for event in lost.events] == [("data-loss", 4)]
     again = next_position(Intervals([Interval(0, 0, 0, "earlier")]), _facts((2, 90), (0, 5)), LENIENT)
     assert isinstance(again, Go)
     assert (again.position, again.new) == (Position(2, 5), Interval(5, 2, 0, "s"))
-    assert again.event is not None
-    assert again.event[0] == "recreated-topic"
+    assert [event[0] for event in again.events] == ["recreated-topic"]
 
 
 def test_a_source_that_ends_before_the_mirror_is_refused_but_may_still_be_catching_up() -> None:
@@ -97,3 +94,21 @@ def test_producer_ids_are_stable_distinct_and_far_from_those_that_brokers_hand_o
     assert len(ids) == 2000
     assert all(2**62 <= one < 2**63 for one in ids)
     assert producer_id("A->B", MirrorPartition("orders", "A.orders", 0)) == 5708051862755281001
+
+
+def test_what_was_decided_at_the_mirrors_end_is_not_decided_again() -> None:
+    known = Intervals([Interval(0, 0, 0, "s")])
+    facts = _facts((9, 90), (0, 5))
+    first = next_position(known, facts, LENIENT)
+    assert isinstance(first, Go)
+    assert first.new is not None
+    known.put([first.new])
+    again = next_position(known, facts, LENIENT)
+    assert again == Go(Position(9, 5), decided=True)
+
+
+def test_offsets_that_this_run_has_seen_to_be_empty_are_not_lost() -> None:
+    """The last record is at 99, its transaction's marker at 100; then retention takes everything."""
+    known = Intervals([Interval(0, 0, 0, "s")])
+    facts = Facts(101, 101, 100, 100, "s", "m", seen=Position(101, 100))
+    assert next_position(known, facts, STRICT) == Go(Position(101, 100))

@@ -160,8 +160,7 @@ class Copier:
             return
         log.info("%s %s: %s", self._work.flow.name, cursor.key, why)
         if not cursor.begin_again(why, suspicious):
-            at = cursor.position
-            cursor.give_up("keeps-failing", why, at.source if at else -1, at.target if at else -1)
+            cursor.give_up("keeps-failing", why, cursor.fetch_at, cursor.append_at)
         self._changed.add(cursor)
         self._resume_wake.set()
         if cursor.source_leader in self._readers:

@@ -107,7 +107,6 @@ class Cursor:
     shift: int = 0  # see Interval
     source_end: int = -1
     position: Position | None = None
-    acknowledged: int | None = None  # where the mirror ended with the last batch that this lease has seen land
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
     append_at: int = 0
@@ -218,7 +217,6 @@ class Cursor:
         """The target holds this batch where it belongs."""
         parcel = sent.parcel
         self.position = Position(parcel.next_source, sent.target_offset + parcel.batch.count, parcel.epoch)
-        self.acknowledged = self.position.target
         self.proven = True
         self.is_well()
 

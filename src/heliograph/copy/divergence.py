@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable
 
 from heliograph.copy.intake import Rules, take_in
-from heliograph.copy.position import Go
+from heliograph.copy.position import Event, Go
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
@@ -41,21 +41,24 @@ def go_on_without_records(one: Resumed, policies: Policies) -> bool:
 async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies: Policies) -> bool:
     """Whether copying goes on; by policy."""
     cursor, facts, at = one.cursor, one.facts, one.decision.position
-    if cut:
-        ends = facts.source_end if cursor.cut_at is None else cursor.cut_at
-        reason = "source-truncated"
-        text = f"the source was cut back to offset {ends}; the mirror holds records that the source has lost"
-    elif facts.source_id:
-        reason = "not-a-copy"
-        text = f"the mirror's last records are not what the source holds before offset {at.source}"
-    else:
+    await _remember_all(one, clusters)
+    common = await _common_end(one, clusters)
+    if not facts.source_id and common == facts.mirror_start:
         reason = "recreated-topic"
         text = "the source topic is another one than the mirror was copied from"
+    elif cut:
+        ends = facts.source_end if cursor.cut_at is None else cursor.cut_at
+        reason = "source-truncated"
+        text = f"the source was cut back to offset {ends} (an unclean leader election does that)"
+    else:
+        reason = "not-a-copy"
+        text = (
+            f"the mirror's last records are not what the source holds before offset {at.source}: it may have been cut "
+            "back and written anew (an unclean leader election does that)"
+        )
     if (policies.recreated_topic if reason == "recreated-topic" else policies.data_loss) != CONTINUE:
         cursor.give_up(reason, text, at.source, facts.mirror_end)
         return False
-    await _remember_all(one, clusters)
-    common = await _common_end(one, clusters)
     before = one.source_of(common - 1) if common > facts.mirror_start else None
     source = facts.source_start if before is None else before + 1
     found = await _find_again(one, common, source, clusters)
@@ -66,16 +69,17 @@ async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies:
     extra = facts.mirror_end - common - sum(interval.count for interval in found)
     if found:
         source = found[-1].source + found[-1].count
-    said = f"{text}; {extra} records in the mirror, from {common} on, are not in the source; goes on from {source}"
+    said = f"{text}; {extra} records of the mirror, from mirror offset {common} on, are not in the source"
     kind = "source-truncated" if reason == "not-a-copy" else reason
-    _go_on_from(one, source, (kind, extra, said) if extra or cut else None)
+    event = (kind, extra, f"{said}; copying goes on with source offset {source}")
+    _go_on_from(one, source, *((event,) if extra or cut else ()))
     return True
 
 
-def _go_on_from(one: Resumed, source: int, event: tuple[str, int, str] | None) -> None:
+def _go_on_from(one: Resumed, source: int, *events: Event) -> None:
     end, shift = one.facts.mirror_end, one.decision.shift
     new = Interval(end, source, 0, one.facts.source_id, shift)
-    one.decision = Go(Position(source, end), new, shift, event=event)
+    one.decision = Go(Position(source, end), new, shift, events=events)
 
 
 async def _remember_all(one: Resumed, clusters: Clusters) -> None:
@@ -86,29 +90,56 @@ async def _remember_all(one: Resumed, clusters: Clusters) -> None:
 
 
 async def _common_end(one: Resumed, clusters: Clusters) -> int:
-    """The mirror offset up to which the mirror holds what the source holds: logs part once, so halving finds it."""
-    low, high = one.facts.mirror_start, one.facts.mirror_end
+    """The mirror offset up to which the mirror holds what the source holds.
+
+    Where copying has gone on without a break, logs part once, so halving finds the place. Behind an earlier cut the
+    mirror holds records that the source has lost: only what was copied since counts, if that agrees at its beginning.
+    """
+    high = one.facts.mirror_end
+    for low in reversed(_stretches(one)):
+        if low < high and await _agree(one, low, clusters):
+            return await _halve(one, low, high, clusters)
+        high = min(high, low)
+    return one.facts.mirror_start
+
+
+def _stretches(one: Resumed) -> list[int]:
+    """The mirror offsets from which on copying went forward in the source."""
+    starts, last = [one.facts.mirror_start], None
+    for interval in one.cursor.intervals:
+        if interval.target >= one.facts.mirror_end:
+            break
+        if last is not None and (interval.source_id != last.source_id or interval.source < last.source):
+            starts.append(interval.target)
+        last = interval
+    return [start for start in starts if start >= one.facts.mirror_start]
+
+
+async def _halve(one: Resumed, low: int, high: int, clusters: Clusters) -> int:
     while low < high:
         middle = (low + high) // 2
-        source = one.source_of(middle)
-        if source is None:
-            low = middle + 1  # older than anything the source still has
-            continue
-        if source >= one.facts.source_end:
-            high = middle
-            continue
-        copies = await clusters.copies({one.written: middle})
-        originals = await clusters.originals({one.read: source})
-        copied, original = copies.get(one.written), originals.get(one.read)
-        if not isinstance(copied, Batch) or not isinstance(original, Batch):
-            raise WireError(f"mirror offset {middle} or source offset {source} cannot be read")
-        mirrored = [record[1:] for record in records_of(copied) if record.offset == middle]
-        there = [record[1:] for record in records_of(original) if record.offset == source]
-        if mirrored and there and mirrored != there:
-            high = middle
-        else:
+        if await _agree(one, middle, clusters):
             low = middle + 1
+        else:
+            high = middle
     return low
+
+
+async def _agree(one: Resumed, mirror_offset: int, clusters: Clusters) -> bool:
+    """Whether nothing speaks against a record of the mirror being the source's."""
+    source = one.source_of(mirror_offset)
+    if source is None:
+        return True  # older than anything the source still has
+    if source >= one.facts.source_end:
+        return False
+    copies = await clusters.copies({one.written: mirror_offset})
+    originals = await clusters.originals({one.read: source})
+    copied, original = copies.get(one.written), originals.get(one.read)
+    if not isinstance(copied, Batch) or not isinstance(original, Batch):
+        raise WireError(f"mirror offset {mirror_offset} or source offset {source} cannot be read")
+    mirrored = [record[1:] for record in records_of(copied) if record.offset == mirror_offset]
+    there = [record[1:] for record in records_of(original) if record.offset == source]
+    return not mirrored or not there or mirrored == there
 
 
 async def _find_again(one: Resumed, common: int, source: int, clusters: Clusters) -> list[Interval]:

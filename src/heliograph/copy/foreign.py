@@ -4,7 +4,7 @@ Batches with our producer id are ours wherever they landed, and their sequence n
 counts our own records only.
 """
 
-from heliograph.copy.position import Go
+from heliograph.copy.position import Event, Go, lost_records
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
@@ -23,8 +23,7 @@ async def go_on_after_others(one: Resumed, why: str, clusters: Clusters, policie
     start = await _last_sound_place(one, clusters)
     known = cursor.intervals.covering(start)
     if known is None:
-        cursor.give_up("foreign-writer", why, one.decision.position.source, end)
-        return False
+        raise WireError(f"nothing is known about mirror offset {start}")
     shift, planned, foreign = known.shift, start, 0
     topic = clusters.mirrors.topics[cursor.key.mirror]
     async for batch in read_batches(clusters.target, topic, cursor.key.partition, start, end):
@@ -40,32 +39,51 @@ async def go_on_after_others(one: Resumed, why: str, clusters: Clusters, policie
                 for part in cursor.intervals.within(intended, intended + batch.last_offset_delta + 1)
             ]
         planned = max(planned, intended + batch.last_offset_delta + 1)
-    last = cursor.intervals.covering(max(planned - 1, 0)) or known
-    source, new_shift = last.source_of(planned), shift + end - planned
+    last = (cursor.intervals.covering(planned - 1) if planned > start else None) or known
     text = f"somebody else has written {foreign} records to this mirror; copying goes on behind them"
-    new = Interval(end, source, 0, one.facts.source_id, new_shift)
-    one.decision = Go(Position(source, end), new, new_shift, event=("foreign-writer", foreign, text))
-    return True
+    _go_on_behind(one, last, planned, shift + end - planned, ("foreign-writer", foreign, text), policies)
+    return one.cursor.refusal is None
+
+
+def _go_on_behind(one: Resumed, last: Interval, planned: int, shift: int, event: Event, policies: Policies) -> None:
+    """What comes next is what would have come at `planned`, unless the source has changed too."""
+    facts, end = one.facts, one.facts.mirror_end
+    source = last.source_of(planned)
+    events = [event]
+    if last.source_id != facts.source_id:  # made again, and a policy has let it pass
+        source = one.decision.position.source
+        events += one.decision.events
+    elif source < facts.source_start:
+        events.append(lost_records(source, facts))
+        if policies.data_loss != CONTINUE:
+            one.cursor.give_up("data-loss", events[-1][2], source, end)
+            return
+        source = facts.source_start
+    new = Interval(end, source, 0, facts.source_id, shift)
+    one.decision = Go(Position(source, end), new, shift, events=tuple(events))
 
 
 async def _last_sound_place(one: Resumed, clusters: Clusters) -> int:
-    """The beginning of the last interval that really begins with a batch of ours in its place.
+    """A mirror offset from which on everything must be looked at: that of a batch of ours in its place.
 
-    What was only planned may lie behind, and what others wrote before it must be found too.
+    Looked for from the end in growing steps, but not before the last change of the shift: what came before that is
+    accounted for.
     """
-    intervals, first = one.cursor.intervals, one.facts.mirror_start
-    at = one.facts.mirror_end - 1
-    if one.cursor.acknowledged is not None:
-        at = min(at, one.cursor.acknowledged)
+    known = list(one.cursor.intervals)
+    first, shift = known[-1].target, known[-1].shift
+    for interval in reversed(known):
+        if interval.shift != shift:
+            break
+        first = interval.target
+    first = max(first, one.facts.mirror_start)
+    at, step = one.facts.mirror_end - 1, 1
     while at > first:
-        known = intervals.covering(at)
-        at = max(first, known.target if known else first)
         found = (await clusters.copies({one.written: at})).get(one.written)
         if not isinstance(found, Batch):
             raise WireError(f"mirror offset {at} cannot be read: {found}")
-        if known is None or _in_its_place(one, found, known.shift):
-            return at
-        at = found.base_offset - 1
+        if _in_its_place(one, found, shift):
+            return max(first, found.base_offset)
+        at, step = max(first, found.base_offset - step), step * 2
     return first
 
 

@@ -6,6 +6,8 @@ from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval, Intervals
 
+Event = tuple[str, int, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -31,14 +33,16 @@ class Go:
     """Copy on from here. `new` is the interval to write down first, where one begins; `shift` is explained there.
 
     `diverged`: the source does not have any more what was copied last, so the place to go on from must be looked for.
-    `event`: a word, a number of records and a sentence about what was passed over.
+    `decided`: how to go on from the mirror's end was decided, written down and told before. `events`: what was passed
+    over, each with a word, a number of records and a sentence.
     """
 
     position: Position
     new: Interval | None = None
     shift: int = 0
     diverged: bool = False
-    event: tuple[str, int, str] | None = None
+    decided: bool = False
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +60,19 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
     interval = intervals.covering(max(facts.mirror_end - 1, 0))
     if interval is None:
         if facts.mirror_end > 0:
-            return NoGo(
-                "unknown-origin",
-                f"the mirror holds records up to {facts.mirror_end - 1} that Heliograph has no account of having "
-                "copied; use another mirror name, or delete the mirror to copy it afresh",
-                facts.source_start,
-            )
+            how = "delete the mirror to copy it afresh, or use another mirror name"
+            if facts.earlier_mirror:
+                how = "it was deleted and made again, perhaps while a batch was on its way; delete it once more"
+            text = f"the mirror holds {facts.mirror_end} records that Heliograph has no account of having copied; {how}"
+            return NoGo("unknown-origin", text, facts.source_start)
         gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
-        return _begin(facts, facts.source_start, 0, gone if facts.earlier_mirror else None)
+        return _begin(facts, facts.source_start, 0, *((gone,) if facts.earlier_mirror else ()))
     source, shift = interval.source_of(facts.mirror_end), interval.shift
-    decided = intervals.beginning(facts.mirror_end)
-    if decided is not None and decided.source_id == facts.source_id:
-        interval, source, shift = decided, decided.source, decided.shift
-    elif (
+    beginning = intervals.beginning(facts.mirror_end)
+    decided = beginning is not None and beginning.source_id == facts.source_id
+    if beginning is not None and decided:
+        interval, source, shift = beginning, beginning.source, beginning.shift
+    if (
         # What this run has seen to be empty of records behind the last copied one need not be looked at again.
         facts.seen is not None
         and facts.seen.target == facts.mirror_end
@@ -85,14 +89,10 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             facts, facts.source_start, interval.shift, ("recreated-topic", 0, f"{text}; goes on with the new")
         )
     if source < facts.source_start:
-        lost = facts.source_start - source
-        text = (
-            f"the source begins at {facts.source_start}: {lost} records from {source} on were deleted before they were "
-            "copied"
-        )
+        event = lost_records(source, facts)
         if policies.data_loss != CONTINUE:
-            return NoGo("data-loss", text, source)
-        return _begin(facts, facts.source_start, shift, ("data-loss", lost, text))
+            return NoGo("data-loss", event[2], source)
+        return _begin(facts, facts.source_start, shift, event)
     if source > facts.source_end and not facts.sure:
         return NoGo(
             "source-truncated",
@@ -100,9 +100,17 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             source,
             final=False,
         )
-    return Go(Position(source, facts.mirror_end), shift=shift, diverged=source > facts.source_end)
+    at = Position(source, facts.mirror_end)
+    return Go(at, shift=shift, diverged=source > facts.source_end, decided=decided)
 
 
-def _begin(facts: Facts, source: int, shift: int, event: tuple[str, int, str] | None = None) -> Go:
+def lost_records(source: int, facts: Facts) -> Event:
+    """That the source has deleted what comes next."""
+    lost = facts.source_start - source
+    text = f"the source begins at {facts.source_start}: {lost} records from {source} on were deleted before they were "
+    return "data-loss", lost, f"{text}copied"
+
+
+def _begin(facts: Facts, source: int, shift: int, *events: Event) -> Go:
     new = Interval(facts.mirror_end, source, 0, facts.source_id, shift)
-    return Go(Position(source, facts.mirror_end), new, shift, event=event)
+    return Go(Position(source, facts.mirror_end), new, shift, events=events)

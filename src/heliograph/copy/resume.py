@@ -110,10 +110,9 @@ def _tell(one: Resumed, notice: Callable[[Notice], None]) -> None:
     """What happened while we were not looking."""
     cursor, at = one.cursor, one.decision.position
     before = cursor.position
-    if one.decision.event is not None:
-        kind, count, text = one.decision.event
+    for kind, count, text in one.decision.events:
         notice(Notice(cursor.key, kind, count, at.source, at.target, text))
-    elif before is not None and one.facts.mirror_end < before.target:
+    if not one.decision.events and before is not None and one.facts.mirror_end < before.target:
         lost = before.target - one.facts.mirror_end
         text = f"the mirror has lost its last {lost} records, from {one.facts.mirror_end} on; they are copied again"
         notice(Notice(cursor.key, "mirror-truncated", lost, at.source, at.target, text))

@@ -55,8 +55,11 @@ class Resumed:
 
     @property
     def doubtful(self) -> bool:
-        cut = self.decision.diverged or self.cursor.cut_at is not None
-        return cut or (not self.empty and self.decision.position != self.cursor.position)
+        if self.decision.diverged or self.cursor.cut_at is not None:
+            return True
+        # Without topic ids and leader epochs only the records tell whether it is still the same log.
+        known = self.decision.position == self.cursor.position and bool(self.facts.source_id)
+        return not self.empty and not known and not self.decision.decided
 
 
 @dataclass(frozen=True, slots=True)

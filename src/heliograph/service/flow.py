@@ -167,7 +167,11 @@ class FlowRunner:
             lease,
             self.flow.lease_seconds,
             partitions,
-            {one: at.position for one in partitions if (at := self._progress.get(one)) is not None},
+            {
+                one: at.position
+                for one in partitions
+                if (at := self._progress.get(one)) is not None and one not in self._refusals  # those are looked at anew
+            },
             {(one.topic, one.partition): self._ledger.all_of((one.topic, one.partition)) for one in partitions},
             self._ledger.next_offset,
             self._commands_from,
