@@ -44,7 +44,7 @@ class Tree:
         return list(self._known)
 
     def refresh(self) -> None:
-        """Look for children at once: what one of them did before counts as done now, if it was not known."""
+        """Look for children now, so that all they have done so far is in the next answer."""
         self._looked = time.monotonic()
         found: list[psutil.Process] = []
         for root in self._roots:

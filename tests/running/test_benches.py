@@ -26,3 +26,13 @@ def test_hundreds_of_partitions_start_and_are_followed() -> None:
     said = _run("many_partitions.py", "--partitions", "500", "--seconds", "5", "--settle", "1")
     assert "start to first copy, mirrors there already" in said
     assert "to the mirror: p50" in said
+
+
+def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; found = bench.shortest();"
+        "print(found.failures(), sorted((one.tool, one.records > 0 and one.mirror_cpu > 0) for one in found.copies))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"
