@@ -109,8 +109,10 @@ def _stretches(one: Resumed) -> list[int]:
     for interval in one.cursor.intervals:
         if interval.target >= one.facts.mirror_end:
             break
-        if last is not None and (interval.source_id != last.source_id or interval.source < last.source):
-            starts.append(interval.target)
+        if last is not None:
+            back = interval.source < last.source_of(interval.target)
+            if back or interval.source_id != last.source_id:
+                starts.append(interval.target)
         last = interval
     return [start for start in starts if start >= one.facts.mirror_start]
 
