@@ -90,10 +90,14 @@ def data(cluster: SandboxCluster) -> Path:
     return cluster.folder(BROKER) / "data"
 
 
+def client_for(cluster: SandboxCluster, timeout: float = 30.0) -> ClusterClient:
+    host, _, port = cluster.bootstrap.partition(":")
+    return ClusterClient(Cluster("bench", ((host, int(port)),), "bench", timeout))
+
+
 @asynccontextmanager
 async def client_of(cluster: SandboxCluster) -> AsyncIterator[ClusterClient]:
-    host, _, port = cluster.bootstrap.partition(":")
-    client = ClusterClient(Cluster("bench", ((host, int(port)),), client_id="bench"))
+    client = client_for(cluster)
     try:
         await client.connect()
         yield client

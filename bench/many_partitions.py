@@ -16,26 +16,21 @@ import time
 from pathlib import Path
 
 import psutil
+from clusters import client_for
 
-from heliograph.model.flow import Cluster
 from heliograph.sandbox import Cluster as SandboxCluster
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.append import append
-from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
 from heliograph.wire.topics import NewTopic, create_topics
 
 PER_TOPIC = 100
-
-
-def _client(cluster: SandboxCluster) -> ClusterClient:
-    host, _, port = cluster.bootstrap.partition(":")
-    return ClusterClient(Cluster("bench", ((host, int(port)),), request_timeout=120.0))
+_PATIENCE = 120.0
 
 
 async def _create(cluster: SandboxCluster, topics: int) -> None:
-    client = _client(cluster)
+    client = client_for(cluster, _PATIENCE)
     await client.connect()
     for number in range(topics):
         outcome = await create_topics(client, [NewTopic(f"many-{number}", PER_TOPIC, 1)])
@@ -47,7 +42,7 @@ class Probe:
     """Writes a record to a source partition and sees it arrive in the mirror."""
 
     def __init__(self, source: SandboxCluster, target: SandboxCluster) -> None:
-        self._source, self._target = _client(source), _client(target)
+        self._source, self._target = client_for(source, _PATIENCE), client_for(target, _PATIENCE)
 
     async def end(self, mirror: str, partition: int) -> int:
         topics = (await self._target.metadata([mirror])).topics

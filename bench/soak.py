@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from clusters import client_for
 from kafka import KafkaProducer
 
-from heliograph.model.flow import Cluster
 from heliograph.sandbox import Cluster as SandboxCluster
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.append import append
-from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
 from heliograph.wire.topics import NewTopic, create_topics
@@ -49,14 +48,9 @@ class Sample:
     cpu: float
 
 
-def _client(cluster: SandboxCluster) -> ClusterClient:
-    host, _, port = cluster.bootstrap.partition(":")
-    return ClusterClient(Cluster("soak", ((host, int(port)),)))
-
-
 async def _write(cluster: SandboxCluster, topic: str, per_batch: int, batches_per_second: float, until: float) -> int:
     """Batches to all partitions in turn at a fixed rate; how many records that were."""
-    client = _client(cluster)
+    client = client_for(cluster)
     connection = await client.to((await client.metadata([topic])).topics[topic].leaders[0])
     written = 0
     began = time.monotonic()
@@ -110,7 +104,7 @@ def _sample(process: psutil.Process, began: float) -> Sample:
 
 
 async def _counts(cluster: SandboxCluster) -> dict[str, int]:
-    client = _client(cluster)
+    client = client_for(cluster)
     mirrors = [f"S.{topic}" for topic in _TOPICS]
     topics = (await client.metadata(mirrors)).topics
     places = [(mirror, partition) for mirror in mirrors for partition in range(PARTITIONS)]
@@ -153,7 +147,7 @@ def soak(folder: Path, seconds: float) -> bool:
 
 
 async def _create(source: SandboxCluster) -> None:
-    client = _client(source)
+    client = client_for(source)
     await client.connect()
     await create_topics(client, [NewTopic(topic, PARTITIONS, 1, _RETENTION) for topic in _TOPICS])
     await asyncio.sleep(1.0)

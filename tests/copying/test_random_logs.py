@@ -7,6 +7,7 @@ holes from real compaction; times from 1970 to the far future, or stamped on arr
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from copying.lease import copy, only, settled
+from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Reading, Writing
 from heliograph.wire.cluster import ClusterClient
@@ -116,7 +118,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
         writing=Writing(join_up_to=join),
     )
     for stop in stops:
-        copy(flow, lambda copier, stop=stop: copier._records > stop or settled(copier))  # type: ignore[misc]
+        copy(flow, _copied_more_than(stop))
     outcome = copy(flow)
     assert (outcome.refusals, outcome.notices) == ((), ())
     source = pair.a.read_with_offsets(topic)
@@ -124,6 +126,10 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     assert [replace(one, timestamp_type=0) for _offset, one in source] == [one for _offset, one in mirror]
     assert [offset for offset, _one in mirror] == list(range(len(mirror)))
     assert asyncio.run(_translated(flow, topic, len(mirror))) == [offset for offset, _one in source]
+
+
+def _copied_more_than(count: int) -> Callable[[Copier], bool]:
+    return lambda copier: copier._records > count or settled(copier)
 
 
 async def _translated(flow: Flow, topic: str, count: int) -> list[int]:

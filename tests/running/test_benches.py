@@ -31,8 +31,9 @@ def test_hundreds_of_partitions_start_and_are_followed() -> None:
 def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; found = bench.shortest();"
-        "print(found.failures(), sorted((one.tool, one.records > 0 and one.mirror_cpu > 0) for one in found.copies))"
+        "print(found.failures(), sorted((one.tool, one.records > 0 and one.peak_memory > 0) for one in found.copies))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    # Not the CPU time: so short a copy may take less than the kernel's clock can tell.
     assert done.stdout.splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"

@@ -6,13 +6,13 @@ import json
 import logging
 import signal
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.live import Live
 
-from heliograph.cli.screen import progress_line, set_up_logging
+from heliograph.cli.screen import fail, progress_line, set_up_logging
 from heliograph.config import ConfigError, Deployment, load
 from heliograph.engine.spark import SparkFailed
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
@@ -52,7 +52,7 @@ def run(
     except ConfigError as error:
         for warning in error.warnings:
             log.warning("%s", warning)
-        _fail(str(error), 2)
+        fail(str(error), 2)
     for warning in deployment.warnings:
         log.warning("%s", warning)
     for note in deployment.notes:
@@ -60,9 +60,9 @@ def run(
     try:
         flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
     except UnreachableCluster as error:
-        _fail(f"{file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
+        fail(f"{file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
     except (SparkDied, SparkFailed, WireError) as error:
-        _fail(f"{file}: {error}", 1)
+        fail(f"{file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
     stopped = sum(flow.stopped for flow in flows)
@@ -71,7 +71,7 @@ def run(
         log.info("%s: %d records, %d bytes copied to %d mirrors", flow.name, flow.records, flow.size, flow.mirrors)
     if until_caught_up and (behind or failed):
         names = ", ".join([*sorted(failed), *behind])
-        _fail(f"not caught up: {names}; the reasons are in the log above", 1)
+        fail(f"not caught up: {names}; the reasons are in the log above", 1)
     if stopped:
         log.warning("%d partitions or topics were stopped; the reasons are in the log above", stopped)
 
@@ -110,11 +110,6 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            _fail(f"--conf {pair}: write KEY=VALUE, e.g. --conf spark.driver.memory=1g", 2)
+            fail(f"--conf {pair}: write KEY=VALUE, e.g. --conf spark.driver.memory=1g", 2)
         settings[key.strip()] = value.strip()
     return settings
-
-
-def _fail(text: str, status: int) -> NoReturn:
-    typer.echo(f"heliograph: {text}", err=True)
-    raise typer.Exit(status)

@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Sequence
+from typing import NoReturn
 
+import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.table import Table
@@ -32,6 +34,12 @@ def set_up_logging(console: Console, verbose: bool) -> None:
 def _not_from_py4j(record: logging.LogRecord) -> bool:
     """Py4J logs stack traces through the root logger when the JVM is ended before it; what matters we say ourselves."""
     return "py4j" not in record.pathname
+
+
+def fail(text: str, status: int) -> NoReturn:
+    """One line on stderr, and the end of the command."""
+    typer.echo(f"heliograph: {text}", err=True)
+    raise typer.Exit(status)
 
 
 def progress_line(flows: Sequence[FlowStatus]) -> str:

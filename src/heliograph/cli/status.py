@@ -3,12 +3,12 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from heliograph.cli.screen import flow_table, number
+from heliograph.cli.screen import fail, flow_table, number
 from heliograph.config import ConfigError, load
 from heliograph.model.flow import Flow
 from heliograph.service.status import FlowStatus, Seen, last_status, to_json
@@ -32,11 +32,11 @@ def status(
     try:
         flows = load(file).flows
     except ConfigError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     try:
         seen = asyncio.run(_look(flows))
     except WireError as error:
-        _fail(f"{file}: {error}", 2)
+        fail(f"{file}: {error}", 2)
     if as_json:
         typer.echo(json.dumps([_as_json(flow, one) for flow, one in seen]))
     else:
@@ -92,8 +92,3 @@ def _details(console: Console, flow: FlowStatus) -> None:
         console.print(f"{flow.name}: {refusal.reason}: {refusal}", style=style, highlight=False)
     for notice in flow.notices[-10:]:
         console.print(f"{flow.name}: {notice.kind}: {notice}", style="yellow", highlight=False)
-
-
-def _fail(text: str, status: int) -> NoReturn:
-    typer.echo(f"heliograph: {text}", err=True)
-    raise typer.Exit(status)

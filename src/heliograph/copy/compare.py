@@ -9,17 +9,13 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from heliograph.copy.intake import Rules, take_in
+from heliograph.copy.visible import visible
 from heliograph.copy.work import MirrorPartition
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, Unreachable, WireError
-from heliograph.wire.fetch import Limits, Wanted, fetch
+from heliograph.wire.errors import Unreachable, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.recode import Plain, records_of
-
-_CHUNK = 1 << 20
-_AS_THEY_ARE = Rules(join_up_to=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class _Records:
     """One log: the next batch as it is, or what is left of a decoded one."""
 
     def __init__(self, client: ClusterClient, topic: Topic, partition: int) -> None:
-        self._batches = _visible(client, topic, partition)
+        self._batches = _batches(client, topic, partition)
         self._decoded: deque[Plain] = deque()
         self.batch: Batch | None = None
 
@@ -77,7 +73,7 @@ class _Records:
         return self._decoded
 
 
-async def _visible(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Batch]:
+async def _batches(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Batch]:
     """What a reader of committed records gets from a partition."""
     place = (topic.name, partition)
     bounds = [
@@ -87,13 +83,7 @@ async def _visible(client: ClusterClient, topic: Topic, partition: int) -> Async
         if isinstance(bound, WireError):
             raise bound
     position, end = (bound for bound in bounds if isinstance(bound, int))
-    connection = await client.to(topic.leaders[partition])
-    while position < end:
-        wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
-        (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
-        if got.error:
-            raise BrokerError(got.error)
-        intake = take_in(got.data, position, -1, _AS_THEY_ARE, got.aborted)
+    async for intake in visible(client, topic, partition, position, end, committed_only=True):
         if intake.problem is not None or intake.next_source == position:
             said = intake.problem[1] if intake.problem else "no data"
             raise Unreachable(f"{topic.name}-{partition} cannot be read at {position}: {said}")

@@ -29,8 +29,8 @@ from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.model.intervals import Entry, Interval
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.records import tail, write
+from heliograph.wire.errors import WireError
+from heliograph.wire.records import own_topic, tail, write
 
 log = logging.getLogger(__name__)
 
@@ -320,10 +320,8 @@ class Copier:
                 self._work.lease, self._records, self._size, at, refusals[:_PARTITIONS_AT_ONCE], news, noticed
             )
             try:
-                topic = (await self._target.metadata([name])).topics[name]
-                if topic.error:
-                    raise BrokerError(topic.error)
-                await write(self._target, topic, PROGRESS, [report.to_record()], int(time.time() * 1000))
+                topic = await own_topic(self._target, name)
+                await write(self._target, topic, PROGRESS, [report.to_record()])
                 told.update({one.partition: one for one in report.refusals})
                 noticed += len(news)
             except WireError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from heliograph.copy.intake import Intake, LeftOut, Parcel
 from heliograph.copy.work import MirrorPartition, Position, Refusal
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.wire.cluster import NO_ID
+from heliograph.wire.cluster import NO_ID, id_text
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -144,7 +144,7 @@ class Cursor:
 
     @property
     def source_id_hex(self) -> str:
-        return self.source_id.hex if self.source_id.int else ""
+        return id_text(self.source_id)
 
     def take(self, intake: Intake, chunk: Chunk) -> bool:
         """Queue what was fetched; whether something must be written down before it may be sent."""

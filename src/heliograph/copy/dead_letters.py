@@ -3,7 +3,6 @@
 Written before the copier goes on without them. After a crash in between, a record may be put aside a second time.
 """
 
-import time
 from collections.abc import Sequence
 
 from heliograph.copy.intake import LeftOut
@@ -11,16 +10,12 @@ from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import dead_letters_topic
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError
-from heliograph.wire.records import Record, write_records
+from heliograph.wire.records import Record, now, own_topic, write_records
 
 
 async def park(target: ClusterClient, flow: Flow, partition: MirrorPartition, left_out: Sequence[LeftOut]) -> None:
     """Returns when all in-sync replicas have them."""
-    name = dead_letters_topic(flow.source.alias)
-    topic = (await target.metadata([name])).topics[name]
-    if topic.error:
-        raise BrokerError(topic.error, f"internal topic {name}")
+    topic = await own_topic(target, dead_letters_topic(flow.source.alias))
     for one in left_out:  # one by one: each of them may be huge
         await write_records(target, topic, 0, [_letter(flow, partition, one)])
 
@@ -37,8 +32,4 @@ def _letter(flow: Flow, partition: MirrorPartition, one: LeftOut) -> Record:
     }
     headers = (*((name, text.encode()) for name, text in origin.items()), *one.record.headers)
     # Its own time may be what the target does not take; it is in a header.
-    return Record(0, _now(), one.record.key, one.record.value, headers)
-
-
-def _now() -> int:
-    return int(time.time() * 1000)
+    return Record(0, now(), one.record.key, one.record.value, headers)

@@ -9,19 +9,17 @@ source, in order, and copying goes on behind the last record that is found.
 from collections import defaultdict
 from collections.abc import Hashable
 
-from heliograph.copy.intake import Rules, take_in
 from heliograph.copy.position import Event, Go
 from heliograph.copy.resumed import Clusters, Resumed
+from heliograph.copy.visible import visible
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval
 from heliograph.wire.batches import Batch
-from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.errors import WireError
 from heliograph.wire.recode import Plain, records_of
 from heliograph.wire.records import read_batches
 
-_CHUNK = 1 << 20
 # More than a lease can have under way; what is longer is not looked for.
 _MOST = 500_000
 
@@ -160,7 +158,7 @@ async def _find_again(one: Resumed, common: int, source: int, clusters: Clusters
     until = min(facts.source_end, facts.source_end if claimed is None else claimed + 1)
     found: list[Interval] = []
     following = common
-    for record in await _visible(one, source, until, clusters):
+    for record in await _originals(one, source, until, clusters):
         match = next((place for place in places.get(_content(record), ()) if place >= following), None)
         if match is None:
             continue
@@ -173,19 +171,12 @@ async def _find_again(one: Resumed, common: int, source: int, clusters: Clusters
     return found
 
 
-async def _visible(one: Resumed, start: int, until: int, clusters: Clusters) -> list[Plain]:
+async def _originals(one: Resumed, start: int, until: int, clusters: Clusters) -> list[Plain]:
     """The source's records between two offsets, without markers; of aborted ones a few may be among them, which do no
     harm: the mirror does not hold them."""
     topic = clusters.sources.topics[one.cursor.key.topic]
-    connection = await clusters.source.to(topic.leaders[one.cursor.key.partition])
     found: list[Plain] = []
-    rules = Rules(committed_only=False, join_up_to=0)
-    while start < until:
-        wanted = Wanted(topic.name, topic.id, one.cursor.key.partition, start, _CHUNK)
-        (got,) = await fetch(connection, [wanted], Limits(_CHUNK), READ_UNCOMMITTED)
-        if got.error:
-            raise BrokerError(got.error)
-        intake = take_in(got.data, start, -1, rules)
+    async for intake in visible(clusters.source, topic, one.cursor.key.partition, start, until, committed_only=False):
         for parcel in intake.parcels:
             offsets = (first + number for first, count in parcel.runs for number in range(count))
             found += [
@@ -193,9 +184,6 @@ async def _visible(one: Resumed, start: int, until: int, clusters: Clusters) -> 
                 for record, offset in zip(records_of(parcel.batch), offsets, strict=True)
                 if offset < until
             ]
-        if intake.problem is not None or intake.next_source == start:
-            break
-        start = intake.next_source
     return found
 
 

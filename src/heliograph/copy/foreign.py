@@ -9,7 +9,7 @@ from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval
-from heliograph.wire.batches import SEQUENCES, Batch, sequence
+from heliograph.wire.batches import SEQUENCES, Batch
 from heliograph.wire.errors import WireError
 from heliograph.wire.records import read_batches
 
@@ -81,15 +81,10 @@ async def _last_sound_place(one: Resumed, clusters: Clusters) -> int:
         found = (await clusters.copies({one.written: at})).get(one.written)
         if not isinstance(found, Batch):
             raise WireError(f"mirror offset {at} cannot be read: {found}")
-        if _in_its_place(one, found, shift):
+        if one.in_its_place(found, shift):
             return max(first, found.base_offset)
         at, step = max(first, found.base_offset - step), step * 2
     return first
-
-
-def _in_its_place(one: Resumed, batch: Batch, shift: int) -> bool:
-    mine = batch.producer_id == one.cursor.producer_id
-    return mine and batch.base_sequence == sequence(batch.base_offset - shift)
 
 
 def _nearest(difference: int) -> int:

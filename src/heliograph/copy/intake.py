@@ -22,7 +22,6 @@ from heliograph.wire.recode import LZ4, ZSTD, Builder, Plain, codec_of, is_abort
 
 # An append costs what decoding and encoding some dozens of records costs.
 _THIN = 1024
-_ARRIVAL_OR_CONTROL = 0x28
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ class _Work:
     def _as_it_is(self, batch: Batch) -> bool:
         rules = self._rules
         return (
-            not batch.attributes & _ARRIVAL_OR_CONTROL
+            not batch.log_append_time
             and batch.dense
             and batch.base_offset >= self.done
             and (not rules.largest or batch.size <= rules.largest)

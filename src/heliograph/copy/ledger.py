@@ -5,15 +5,14 @@ with very many gaps only the last intervals are kept in memory; `recall` reads t
 """
 
 import asyncio
-import time
 from collections.abc import Collection, Mapping, Sequence
 
 from heliograph.model.internal_topics import intervals_topic
 from heliograph.model.intervals import Entry, Intervals, Partition, from_record, to_record
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
-from heliograph.wire.records import read, write
+from heliograph.wire.records import own_topic, read, write
 
 _AT_ONCE = 500
 _BYTES_AT_ONCE = 400_000
@@ -39,7 +38,7 @@ class Ledger:
     async def catch_up(self) -> None:
         """Read what has been written since, by whomever."""
         async with self._reading:
-            topic = await self._topic()
+            topic = await own_topic(self._target, self._name)
             end = await self._offset(topic, LATEST)
             if end <= self.next_offset:
                 return
@@ -50,7 +49,7 @@ class Ledger:
     async def recall(self, partitions: Collection[Partition]) -> None:
         """Read everything about these partitions again, to know even the intervals that were forgotten."""
         async with self._reading:
-            topic = await self._topic()
+            topic = await own_topic(self._target, self._name)
             entries = await self._read(topic, 0, await self._offset(topic, LATEST))
             for one in partitions:
                 self._known.pop(one, None)
@@ -62,16 +61,16 @@ class Ledger:
         """Returns when all in-sync replicas of the target have it."""
         if not entries:
             return
-        topic = await self._topic()
+        topic = await own_topic(self._target, self._name)
         pairs: list[tuple[bytes, bytes]] = []
         size = 0
         for pair in map(to_record, entries):
             if pairs and (len(pairs) >= _AT_ONCE or size + len(pair[1]) > _BYTES_AT_ONCE):
-                await write(self._target, topic, 0, pairs, int(time.time() * 1000))  # a batch has a size limit
+                await write(self._target, topic, 0, pairs)  # a batch has a size limit
                 pairs, size = [], 0
             pairs.append(pair)
             size += len(pair[1])
-        await write(self._target, topic, 0, pairs, int(time.time() * 1000))
+        await write(self._target, topic, 0, pairs)
         for entry in entries:
             self._note(entry)
 
@@ -97,12 +96,6 @@ class Ledger:
             async for record in read(self._target, topic, 0, start, end)
             if record.key is not None and record.value is not None
         ]
-
-    async def _topic(self) -> Topic:
-        topic = (await self._target.metadata([self._name])).topics[self._name]
-        if topic.error:
-            raise BrokerError(topic.error, f"internal topic {self._name}")
-        return topic
 
     async def _offset(self, topic: Topic, which: int) -> int:
         found = (await list_offsets(self._target, {topic.name: topic}, [(topic.name, 0)], which, False))[topic.name, 0]

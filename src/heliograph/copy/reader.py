@@ -13,7 +13,7 @@ from heliograph.copy.intake import Rules, take_in
 from heliograph.copy.pace import Pace
 from heliograph.model.flow import Reading
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, UNKNOWN_TOPIC_OR_PARTITION, WireError, error_name
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchSession, Limits, Place, Wanted
 
 # While a partition that is full now waits for its appends, do not sit out a long poll for the others.
@@ -182,8 +182,6 @@ class Reader:
             self._lost(cursor, f"the source has no offset {cursor.fetch_at} now", True)
             return
         if answer.error in TRANSIENT:
-            if answer.error == UNKNOWN_TOPIC_OR_PARTITION and not cursor.source_id.int:
-                cursor.position = None  # it may come back as another topic, which only its records will show
             self._lost(cursor, f"source: {error_name(answer.error)}", False)
             return
         if answer.diverged is not None:

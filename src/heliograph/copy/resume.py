@@ -5,7 +5,6 @@ mirrors' last batches, and writes down the intervals that begin.
 """
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from heliograph.copy.verify import verified
 from heliograph.copy.work import Notice
 from heliograph.model.flow import Policies
 from heliograph.model.intervals import Entry
-from heliograph.wire.cluster import ClusterClient, Metadata
+from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
@@ -63,7 +62,7 @@ async def resume(
         cursor.target_leader = mirrors.topics[cursor.key.mirror].leaders[cursor.key.partition]
         cursor.source_id = sources.topics[cursor.key.topic].id
         cursor.source_end = known[1]
-        cursor.mirror_id = _id(mirrors, cursor.key.mirror)
+        cursor.mirror_id = id_text(mirrors.topics[cursor.key.mirror].id)
         others = any(one != cursor.mirror_id for one in ledger.all_of(here))
         sure = cursor.suspicions >= _SURE_AFTER
         start, end, mirror_start, mirror_end = known
@@ -116,8 +115,3 @@ def _tell(one: Resumed, notice: Callable[[Notice], None]) -> None:
         lost = before.target - one.facts.mirror_end
         text = f"the mirror has lost its last {lost} records, from {one.facts.mirror_end} on; they are copied again"
         notice(Notice(cursor.key, "mirror-truncated", lost, at.source, at.target, text))
-
-
-def _id(metadata: Metadata, topic: str) -> str:
-    found: uuid.UUID = metadata.topics[topic].id
-    return found.hex if found.int else ""

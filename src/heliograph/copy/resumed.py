@@ -7,7 +7,7 @@ from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Facts, Go
 from heliograph.model.intervals import Interval
-from heliograph.wire.batches import Batch, split
+from heliograph.wire.batches import Batch, sequence, split
 from heliograph.wire.cluster import ClusterClient, Metadata
 from heliograph.wire.errors import WireError
 from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
@@ -43,6 +43,11 @@ class Resumed:
             return None
         source = interval.source_of(mirror_offset)
         return source if source >= self.facts.source_start else None
+
+    def in_its_place(self, batch: Batch, shift: int) -> bool:
+        """Whether a batch of the mirror has the producer and the sequence number that ours would have there."""
+        mine = batch.producer_id == self.cursor.producer_id
+        return mine and batch.base_sequence == sequence(batch.base_offset - shift)
 
     @property
     def last_source(self) -> int | None:

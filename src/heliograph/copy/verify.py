@@ -8,15 +8,16 @@ back and written anew show here, not in the data. How to go on from there is in 
 import asyncio
 from collections.abc import Callable, Sequence
 
+from heliograph.copy.cursor import Cursor
 from heliograph.copy.divergence import go_on_after_cut, go_on_without_records
 from heliograph.copy.foreign import go_on_after_others
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.model.flow import Policies
-from heliograph.wire.batches import BadBatch, Batch, sequence
+from heliograph.wire.batches import BadBatch, Batch
 from heliograph.wire.errors import WireError
 from heliograph.wire.recode import records_of
 
-Lost = Callable[..., None]
+Lost = Callable[[Cursor, str, bool], None]
 
 
 async def verified(found: Sequence[Resumed], clusters: Clusters, policies: Policies, lost: Lost) -> list[Resumed]:
@@ -76,7 +77,7 @@ def _foreign(one: Resumed, copied: Batch) -> str | None:
         return f"{where} was not written by this flow: somebody else writes to this mirror"
     interval = one.cursor.intervals.covering(copied.next_offset - 1)
     shift = interval.shift if interval else 0
-    if copied.next_offset != one.facts.mirror_end or copied.base_sequence != sequence(copied.base_offset - shift):
+    if copied.next_offset != one.facts.mirror_end or not one.in_its_place(copied, shift):
         return f"{where} is not where this flow would have put it: somebody else writes to this mirror"
     return None
 

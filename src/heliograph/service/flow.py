@@ -21,9 +21,9 @@ from heliograph.service.cycles import comes_home
 from heliograph.service.load import Load
 from heliograph.service.status import FlowStatus, Rate, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import tail, write
+from heliograph.wire.records import own_topic, tail, write
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class FlowRunner:
         await ensure_internal_topics(self.flow.source.alias, self._target, dead_letters)
         await self._refresh()
         await self._ledger.catch_up()
-        topic = await self._signals_topic()
+        topic = await own_topic(self._target, self._signals)
         places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
         ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
         self._commands_from, self._progress_from = (_number(ends[place]) for place in places)
@@ -214,7 +214,7 @@ class FlowRunner:
     async def _follow_progress(self) -> None:
         while True:
             try:
-                topic = await self._signals_topic()
+                topic = await own_topic(self._target, self._signals)
                 async for records in tail(self._target, topic, PROGRESS, self._progress_from):
                     for record in records:
                         self._progress_from = record.offset + 1
@@ -299,9 +299,9 @@ class FlowRunner:
             for name, count in synced.partitions.items()
             for partition in range(count)
         )
-        gone = set(self._partitions)
+        kept = set(self._partitions)
         for known in (self._progress, self._refusals, self._goals or {}):
-            for one in known.keys() - gone:
+            for one in known.keys() - kept:
                 del known[one]
         await self._arrange()
 
@@ -323,8 +323,8 @@ class FlowRunner:
         if not leases:
             return
         try:
-            topic = await self._signals_topic()
-            at = await write(self._target, topic, COMMANDS, [end_command(leases)], int(time.time() * 1000))
+            topic = await own_topic(self._target, self._signals)
+            at = await write(self._target, topic, COMMANDS, [end_command(leases)])
             self._commands_from = at + 1
         except WireError as error:
             log.warning("%s: running leases could not be told to end: %s", self.flow.name, error)
@@ -334,17 +334,11 @@ class FlowRunner:
         while True:
             value = json.dumps(to_json(self.status(_SHOWN)), separators=(",", ":")).encode()
             try:
-                topic = await self._signals_topic()
-                await write(self._target, topic, STATUS, [(b"status", value)], int(time.time() * 1000))
+                topic = await own_topic(self._target, self._signals)
+                await write(self._target, topic, STATUS, [(b"status", value)])
             except WireError as error:
                 log.debug("%s: the status cannot be written: %s", self.flow.name, error)
             await asyncio.sleep(_STATUS_EVERY)
-
-    async def _signals_topic(self) -> Topic:
-        topic = (await self._target.metadata([self._signals])).topics[self._signals]
-        if topic.error:
-            raise BrokerError(topic.error, f"internal topic {self._signals}")
-        return topic
 
     # --- what others see ------------------------------------------------------------------------------------
 

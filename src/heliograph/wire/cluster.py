@@ -18,6 +18,13 @@ from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable, WireError
 
 NO_ID = uuid.UUID(int=0)
+
+
+def id_text(topic_id: uuid.UUID) -> str:
+    """For what is written down; empty where there is none."""
+    return topic_id.hex if topic_id.int else ""
+
+
 _HEAD_START = 0.5
 _SHUN = 1.0
 

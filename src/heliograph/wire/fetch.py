@@ -83,9 +83,6 @@ class FetchSession:
         self._session = _NEW_SESSION
         self.throttled = 0.0  # seconds that the broker told us, in its last answer, to stay away
 
-    def __len__(self) -> int:
-        return len(self._wanted)
-
     def __contains__(self, place: Place) -> bool:
         return place in self._wanted
 

@@ -1,5 +1,6 @@
 """Single records, for our own internal topics and for comparing logs. Never on the way of mirrored data."""
 
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -52,11 +53,22 @@ def decode(data: bytes | memoryview, start: int = 0) -> Iterator[Record]:
                 yield Record(one.offset, one.timestamp, one.key, one.value, tuple(one.headers))
 
 
-async def write(
-    client: ClusterClient, topic: Topic, partition: int, pairs: list[tuple[bytes, bytes]], timestamp: int
-) -> int:
-    """Append a few small records to one partition; the offset of the first is returned."""
-    return await write_records(client, topic, partition, [Record(0, timestamp, key, value) for key, value in pairs])
+async def own_topic(client: ClusterClient, name: str) -> Topic:
+    """One of our internal topics, as the cluster knows it now."""
+    topic = (await client.metadata([name])).topics[name]
+    if topic.error:
+        raise BrokerError(topic.error, f"internal topic {name}")
+    return topic
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+async def write(client: ClusterClient, topic: Topic, partition: int, pairs: list[tuple[bytes, bytes]]) -> int:
+    """Append a few small records of this moment to one partition; the offset of the first is returned."""
+    moment = now()
+    return await write_records(client, topic, partition, [Record(0, moment, key, value) for key, value in pairs])
 
 
 async def write_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> int:
