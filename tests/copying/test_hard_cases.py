@@ -127,7 +127,7 @@ def test_a_partition_without_a_leader_says_that_it_is_waiting(pair: Pair, topic:
         partitions = await prepare(flow)
         pair_gone = tuple(dataclasses.replace(one, mirror=f"{one.mirror}-gone") for one in partitions)
         copier = Copier(Work(flow, "waiting", 12.0, pair_gone))
-        outcome = await copier.run(signals=False)
+        outcome = await copier.run()
         (told,) = outcome.refusals
         assert (told.reason, told.final) == ("waiting", False)
         assert "is waiting" in str(told)

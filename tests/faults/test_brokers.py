@@ -67,7 +67,7 @@ def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(threes: tuple[Clust
         for number in itertools.count():
             done = over.is_set()
             copier = Copier(Work(flow, f"roll-{number}", 4.0, partitions, positions))
-            outcome = await copier.run(signals=False)
+            outcome = await copier.run()
             outcomes.append(outcome)
             positions.update({one: at.position for one, at in outcome.progress.items()})
             if not done:

@@ -95,7 +95,7 @@ def _lease(flows: Sequence[Flow], log: Log, act: Callable[[], None], **work: Any
 
     async def main() -> list[Outcome]:
         copiers = [Copier(Work(flow, "life", 100.0, await prepare(flow), **work)) for flow in flows]
-        leases = [asyncio.create_task(copier.run(signals=False)) for copier in copiers]
+        leases = [asyncio.create_task(copier.run()) for copier in copiers]
         cursors = [cursor for copier in copiers for cursor in copier.cursors]
         async with asyncio.timeout(90):
             while not all(settled(one) or ("bytes_per_second" in work and one._records > 300) for one in copiers):

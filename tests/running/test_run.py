@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from heliograph.model.internal_topics import PROGRESS, signals_topic
 from logs import Pair, some_records
 from running.command import heliograph, start
 
@@ -236,3 +237,28 @@ def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_p
         process.kill()
     assert with_status == 1
     assert "Spark's JVM has died" in log.read_text()
+
+
+def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
+    pair: Pair, topic: str, properties: Path, tmp_path: Path
+) -> None:
+    def leases() -> set[bytes]:
+        return {one.key for one in pair.b.read(signals_topic("A"), PROGRESS) if one.key}
+
+    properties.write_text(f"{properties.read_text()}heliograph.lease.seconds = 1\n")
+    pair.a.create(topic)
+    before = leases()
+    process = start("run", properties, log=tmp_path / "log")
+    try:
+        for count in range(8):
+            pair.a.write(topic, some_records(10))
+            _until(_mirrored(pair, topic, 10 * count + 10))
+            time.sleep(0.5)
+        (lease,) = leases() - before
+        pair.b.write(f"A.{topic}", some_records(1))
+        pair.a.write(topic, some_records(10))
+        _until(lambda: len(leases() - before) > 3)
+        assert lease in leases()
+    finally:
+        process.kill()
+        process.wait()

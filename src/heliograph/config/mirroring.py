@@ -146,7 +146,7 @@ LEASE_SECONDS = Setting(
     "heliograph.lease.seconds",
     Decimal(1, 600),
     "20",
-    "How long one piece of work lasts on Spark before it is handed out anew.",
+    "How long a copier on Spark goes on without word from the driver. After 15 times that, its work is handed out anew.",
     places.FLOW,
     acted=True,
 )

@@ -7,7 +7,7 @@ when it dies, is cut off or overlaps with another copier, the next one resumes f
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -21,7 +21,7 @@ from heliograph.copy.limits import settle_limits
 from heliograph.copy.pace import Pace
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
-from heliograph.copy.signals import Report, is_end_of
+from heliograph.copy.signals import Grant, Report, grant_to, is_end_of
 from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
@@ -37,12 +37,14 @@ log = logging.getLogger(__name__)
 _REPORT_EVERY = 0.5
 _PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
 _INTERVALS_AT_ONCE = 50_000  # likewise
+_ASK_BELOW = 0.75  # of its time: a lease that has less left asks for more with every report
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
 class Copier:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, attempt: int = 0) -> None:
         self._work = work
+        self._attempt = attempt
         flow = work.flow
         self._source = ClusterClient(flow.source)
         self._target = ClusterClient(flow.target)
@@ -59,6 +61,7 @@ class Copier:
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
         self._until = time.monotonic() + work.seconds
+        self._asked: list[float] = []  # when we asked for more time
         self._stop = asyncio.Event()
         self._resume_wake = asyncio.Event()
         self._to_record: dict[Cursor, None] = {}
@@ -71,19 +74,18 @@ class Copier:
     def stop(self) -> None:
         self._stop.set()
 
-    async def run(self, signals: bool = True) -> Outcome:
+    async def run(self) -> Outcome:
         """Copy until the lease's time is up or somebody says stop."""
         try:
             self._start(self._keep_resuming())
             self._start(self._keep_recording())
-            if signals:
-                self._start(self._listen())
-                self._start(self._report())
-            ended = "deadline"
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._work.seconds):
-                    await self._stop.wait()
-                    ended = "stopped"
+            self._start(self._listen())
+            self._start(self._report())
+            while not self._stop.is_set() and (left := self._until - time.monotonic()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._stop.wait()
+            ended = "stopped" if self._stop.is_set() else "deadline"
             await self._finish()
             if self._failure is not None:
                 raise self._failure
@@ -174,7 +176,7 @@ class Copier:
                 self._target,
                 node,
                 self._work.flow.writing,
-                self._until,
+                lambda: self._until,
                 self._park,
                 landed=self._landed,
                 settled=self._settled,
@@ -298,9 +300,17 @@ class Copier:
                         start = record.offset + 1
                         if is_end_of(self._work.lease, record.key, record.value):
                             self._stop.set()
+                        elif (grant := grant_to(self._work.lease, record.key, record.value)) is not None:
+                            self._take(grant)
             except WireError as error:
                 log.debug("commands cannot be read: %s", error)
             await asyncio.sleep(1.0)
+
+    def _take(self, grant: Grant) -> None:
+        """More time, from when we asked: if we were frozen meanwhile, it may be over."""
+        if grant.attempt == self._attempt:
+            self._until = max(self._until, self._asked[grant.ask - 1] + self._work.seconds)
+            self._pace.rate = grant.bytes_per_second
 
     async def _report(self) -> None:
         name = signals_topic(self._work.flow.source.alias)
@@ -312,12 +322,21 @@ class Copier:
             refusals = tuple(one for key, one in now.items() if one is not None and one != told.get(key))
             changed = set(islice(self._changed, _PARTITIONS_AT_ONCE))
             news = tuple(self._notices[noticed : noticed + _PARTITIONS_AT_ONCE])
-            if not changed and not refusals and not news:
+            ask = self._ask()
+            if not changed and not refusals and not news and not ask:
                 continue
             self._changed -= changed
             at = {cursor.key: progress for cursor in changed if (progress := _progress(cursor)) is not None}
             report = Report(
-                self._work.lease, self._records, self._size, at, refusals[:_PARTITIONS_AT_ONCE], news, noticed
+                self._work.lease,
+                self._attempt,
+                ask,
+                self._records,
+                self._size,
+                at,
+                refusals[:_PARTITIONS_AT_ONCE],
+                news,
+                noticed,
             )
             try:
                 topic = await own_topic(self._target, name)
@@ -328,6 +347,14 @@ class Copier:
                 self._changed |= changed
                 log.debug("progress cannot be reported: %s", error)
 
+    def _ask(self) -> int:
+        """The number to ask for more time with, if it is time to ask, or else 0."""
+        now = time.monotonic()
+        if self._until - now > self._work.seconds * _ASK_BELOW:
+            return 0
+        self._asked.append(now)
+        return len(self._asked)
+
 
 def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval, ...]]:
     return (items[at : at + size] for at in range(0, len(items), size))
@@ -337,13 +364,10 @@ def _progress(cursor: Cursor) -> Progress | None:
     return None if cursor.position is None else Progress(cursor.position, cursor.source_end)
 
 
-def run_lease(work: Work, ready: Callable[[Copier], None] | None = None, signals: bool = True) -> Outcome:
+def run_lease(work: Work, attempt: int) -> Outcome:
     """Run a lease to its end in this thread."""
 
     async def main() -> Outcome:
-        copier = Copier(work)
-        if ready is not None:
-            ready(copier)
-        return await copier.run(signals)
+        return await Copier(work, attempt).run()
 
     return asyncio.run(main())

@@ -10,19 +10,19 @@ _LEAST = 64 * 1024
 
 class Pace:
     def __init__(self, bytes_per_second: float) -> None:
-        self._rate = bytes_per_second
+        self.rate = bytes_per_second  # may be changed at any time; 0: no limit
         self._free_at = 0.0
 
     def most(self, size: int) -> int:
         """What to fetch at once where so much were possible."""
-        return min(size, max(_LEAST, int(self._rate * _BURST))) if self._rate else size
+        return min(size, max(_LEAST, int(self.rate * _BURST))) if self.rate else size
 
     async def wait(self) -> None:
         """Until what was fetched so far is within the limit."""
-        pause = self._free_at - time.monotonic() if self._rate else 0.0
+        pause = self._free_at - time.monotonic() if self.rate else 0.0
         if pause > 0:
             await asyncio.sleep(pause)
 
     def spent(self, size: int) -> None:
-        if self._rate and size:
-            self._free_at = max(self._free_at, time.monotonic() - _BURST) + size / self._rate
+        if self.rate and size:
+            self._free_at = max(self._free_at, time.monotonic() - _BURST) + size / self.rate

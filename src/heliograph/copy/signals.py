@@ -1,12 +1,12 @@
 """What driver and running leases say to each other, through an internal topic on the target.
 
-Spark brings word from a task only when it ends, and cancels without asking. So commands (end this lease) go through
-one partition and progress through the other of a topic with short retention. Losing a message does no harm: a lease
-ends by itself, and its outcome repeats all that its progress said.
+Spark brings word from a task only when it ends, and cancels without asking. So commands (end this lease, go on with
+that one) go through one partition and progress through the other of a topic with short retention. Losing a message
+does no harm: a lease ends by itself, and its outcome repeats all that its progress said.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from heliograph.copy.work import MirrorPartition, Notice, Position, Progress, Refusal
@@ -21,13 +21,41 @@ def is_end_of(lease: str, key: bytes | None, value: bytes | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """The answer to a lease that asked for more time: it has it, counted from when it asked.
+
+    So by its own clock a lease ends before the driver thinks so, whatever the messages took. If Spark has started the
+    same lease again, only the last `attempt` is granted anything.
+    """
+
+    attempt: int
+    ask: int
+    bytes_per_second: float  # the lease's share of the flow's limit from now on
+
+
+def grant_command(grants: Mapping[str, Grant]) -> tuple[bytes, bytes]:
+    said = {lease: [one.attempt, one.ask, one.bytes_per_second] for lease, one in grants.items()}
+    return b"grant", json.dumps(said, separators=(",", ":")).encode()
+
+
+def grant_to(lease: str, key: bytes | None, value: bytes | None) -> Grant | None:
+    if key != b"grant" or value is None:
+        return None
+    said = json.loads(value).get(lease)
+    return Grant(*said) if said is not None else None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a running lease says of itself: totals so far, and the partitions that changed since the last report.
 
-    `notices` are numbered from `first_notice` on: the lease's outcome will have them all again.
+    `notices` are numbered from `first_notice` on: the lease's outcome will have them all again. With `ask` above zero,
+    it asks for more time.
     """
 
     lease: str
+    attempt: int
+    ask: int
     records: int
     size: int
     changed: dict[MirrorPartition, Progress]
@@ -37,6 +65,8 @@ class Report:
 
     def to_record(self) -> tuple[bytes, bytes]:
         value = {
+            "attempt": self.attempt,
+            "ask": self.ask,
             "records": self.records,
             "bytes": self.size,
             "changed": [
@@ -60,6 +90,8 @@ class Report:
         fields = json.loads(value)
         return cls(
             key.decode(),
+            fields["attempt"],
+            fields["ask"],
             fields["records"],
             fields["bytes"],
             {

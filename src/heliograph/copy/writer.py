@@ -45,7 +45,7 @@ class Writer:
         target: ClusterClient,
         node: int,
         writing: Writing,
-        until: float,
+        until: Callable[[], float],
         park: bool,
         *,
         landed: Callable[[Cursor, Sent], None],
@@ -80,7 +80,7 @@ class Writer:
             if self._line and (self._opening is None or self._opening.done()):
                 self._opening = asyncio.get_running_loop().create_task(self._open())
             return
-        while self._line and self._under_way < _REQUESTS and self._throttled_until <= time.monotonic() < self._until:
+        while self._line and self._under_way < _REQUESTS and self._throttled_until <= time.monotonic() < self._until():
             if not self._send(self._connection):
                 return
 

@@ -5,6 +5,8 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator
 
+from pyspark import TaskContext
+
 from heliograph.copy.copier import run_lease
 from heliograph.copy.work import Outcome, Work
 
@@ -14,8 +16,10 @@ _settled = False
 def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
     """Run the leases of one Spark partition (there is one)."""
     _settle_in()
+    task = TaskContext.get()
+    assert task is not None
     for work in items:
-        yield run_lease(work)
+        yield run_lease(work, task.attemptNumber())
 
 
 def _settle_in() -> None:

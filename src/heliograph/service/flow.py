@@ -12,12 +12,13 @@ from contextlib import suppress
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.topics import Synced, sync_topics
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.signals import Report, end_command
+from heliograph.copy.signals import Grant, Report, end_command, grant_command
 from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work
 from heliograph.model.flow import CONTINUE, Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.cycles import comes_home
+from heliograph.service.lease import Lease
 from heliograph.service.load import Load
 from heliograph.service.status import FlowStatus, Rate, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -28,7 +29,10 @@ from heliograph.wire.records import own_topic, tail, write
 log = logging.getLogger(__name__)
 
 RunLease = Callable[[Work], Awaitable[Outcome]]
+CancelLease = Callable[[str], Awaitable[None]]
 _PAUSE_AFTER_FAILURE = 1.0
+# A lease goes on when it asks, for so many times its length at most: then all is looked at anew.
+_RENEWALS = 15
 # How often to look whether the source has other topics or partitions; less often where looking takes long.
 _LOOK_EVERY = 5.0
 _LOOK_COST = 50
@@ -39,10 +43,13 @@ _SHOWN = 200  # refusals and notices in a written status
 
 
 class FlowRunner:
-    def __init__(self, flow: Flow, flows: tuple[Flow, ...], run_lease: RunLease, run_id: str) -> None:
+    def __init__(
+        self, flow: Flow, flows: tuple[Flow, ...], run_lease: RunLease, cancel_lease: CancelLease, run_id: str
+    ) -> None:
         self.flow = flow
         self._flows = flows
         self._run_lease = run_lease
+        self._cancel_lease = cancel_lease
         self._run_id = run_id
         self._source = ClusterClient(flow.source)
         self._target = ClusterClient(flow.target)
@@ -50,18 +57,17 @@ class FlowRunner:
         self._signals = signals_topic(flow.source.alias)
         self._synced = Synced({}, {})
         self._known_shape: dict[str, tuple[str, int]] = {}
+        self._topics_have_ids = False
         self._partitions: tuple[MirrorPartition, ...] = ()
         self._assignment: Assignment = ()
         self._assigned = asyncio.Event()
-        self._running: dict[int, str] = {}  # lease number -> lease id
-        self._under_way: dict[str, tuple[int, int]] = {}  # lease id -> records, bytes so far
+        self._leases: dict[str, Lease] = {}  # those that run
         self._records = 0
         self._size = 0
         self._rate = Rate()
         self._progress: dict[MirrorPartition, Progress] = {}
         self._refusals: dict[MirrorPartition, Refusal] = {}
         self._notices: deque[Notice] = deque(maxlen=_SHOWN)
-        self._noticed: dict[str, int] = {}  # lease id -> how many of its notices we have heard
         self._events: Counter[str] = Counter()
         self._records_of_events: Counter[str] = Counter()
         self._load = Load()
@@ -115,7 +121,7 @@ class FlowRunner:
         """Ask all running leases to end. They would at their deadline anyway."""
         self._stopping = True
         self._assigned.set()
-        await self._end(list(self._running.values()))
+        await self._end(list(self._leases))
 
     def close(self) -> None:
         self._source.close()
@@ -131,35 +137,42 @@ class FlowRunner:
                     await self._ledger.catch_up()
                 if self._stopping:
                     return
-                await self._one_lease(number, f"{self._run_id}-{self.flow.name}-{number}-{count}")
+                if number < len(self._assignment):
+                    await self._one_lease(Lease(f"{self._run_id}-{self.flow.name}-{number}-{count}", number))
             except Exception as error:
                 if self._stopping:
                     return
                 log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
-    async def _one_lease(self, number: int, lease: str) -> None:
+    async def _one_lease(self, lease: Lease) -> None:
         # What it is told and that it runs are noted in one step, so that a command to end it cannot fall in between.
-        if number >= len(self._assignment):
-            return
-        work = self._work(lease, self._assignment[number])
-        self._running[number] = lease
-        self._under_way[lease] = (0, 0)
-        self._noticed[lease] = 0
+        work = self._work(lease.id, self._assignment[lease.number])
+        lease.goes_on(work.seconds)
+        self._leases[lease.id] = lease
         try:
-            outcome = await self._run_lease(work)
+            outcome = await self._outcome(work, lease)
         except BaseException:
             # No outcome came: what it last reported is copied all the same.
-            records, size = self._under_way[lease]
-            self._records += records
-            self._size += size
+            self._records += lease.records
+            self._size += lease.size
             raise
         else:
-            self._account(outcome)
+            self._account(outcome, lease)
         finally:
-            del self._running[number]
-            del self._under_way[lease]
-            del self._noticed[lease]
+            del self._leases[lease.id]
+
+    async def _outcome(self, work: Work, lease: Lease) -> Outcome:
+        outcome = asyncio.ensure_future(self._run_lease(work))
+        try:
+            while not (await asyncio.wait([outcome], timeout=lease.overdue_in()))[0]:
+                if not lease.overdue_in():
+                    log.warning("%s: lease %s is overdue and is cancelled", self.flow.name, lease.id)
+                    await self._cancel_lease(lease.id)
+                    break
+            return await outcome
+        finally:
+            outcome.cancel()
 
     def _work(self, lease: str, partitions: tuple[MirrorPartition, ...]) -> Work:
         return Work(
@@ -175,10 +188,14 @@ class FlowRunner:
             {(one.topic, one.partition): self._ledger.all_of((one.topic, one.partition)) for one in partitions},
             self._ledger.next_offset,
             self._commands_from,
-            self.flow.max_bytes_per_second * self._load.share(partitions, self._partitions),
+            self._pace_of(partitions),
         )
 
-    def _account(self, outcome: Outcome) -> None:
+    def _pace_of(self, partitions: tuple[MirrorPartition, ...]) -> float:
+        limit = self.flow.max_bytes_per_second
+        return limit * self._load.share(partitions, self._partitions) if limit else 0.0
+
+    def _account(self, outcome: Outcome, lease: Lease) -> None:
         self._records += outcome.records
         self._size += outcome.size
         self._progress.update(outcome.progress)
@@ -190,18 +207,17 @@ class FlowRunner:
                 del self._refusals[partition]
                 log.info("%s: %s is being copied again", self.flow.name, partition)
         self._note_refusals(outcome.refusals)
-        self._note_notices(outcome.lease, 0, outcome.notices)
+        self._note_notices(lease, 0, outcome.notices)
         self._load.note(outcome.progress)
 
-    def _note_notices(self, lease: str, first: int, notices: tuple[Notice, ...]) -> None:
+    def _note_notices(self, lease: Lease, first: int, notices: tuple[Notice, ...]) -> None:
         """A lease's outcome repeats what its reports have said: each notice counts once."""
-        heard = self._noticed[lease]
-        for one in notices[max(0, heard - first) :]:
+        for one in notices[max(0, lease.notices - first) :]:
             log.warning("%s: %s", self.flow.name, one)
             self._notices.append(one)
             self._events[one.kind] += 1
             self._records_of_events[one.kind] += one.count
-        self._noticed[lease] = max(heard, first + len(notices))
+        lease.notices = max(lease.notices, first + len(notices))
 
     def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
         for one in refusals:
@@ -216,24 +232,60 @@ class FlowRunner:
             try:
                 topic = await own_topic(self._target, self._signals)
                 async for records in tail(self._target, topic, PROGRESS, self._progress_from):
+                    asking: dict[str, int] = {}
                     for record in records:
                         self._progress_from = record.offset + 1
                         if record.key is not None and record.value is not None:
-                            self._hear(Report.from_record(record.key, record.value))
+                            report = Report.from_record(record.key, record.value)
+                            if self._hear(report) and report.ask:
+                                asking[report.lease] = report.ask
+                    await self._grant(asking)
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
             except Exception:
                 log.exception("%s: progress cannot be understood", self.flow.name)
             await asyncio.sleep(1.0)
 
-    def _hear(self, report: Report) -> None:
-        if report.lease in self._under_way:  # not another run's, nor one whose outcome has said more already
-            self._under_way[report.lease] = (report.records, report.size)
-            self._progress.update(report.changed)
-            self._load.note(report.changed)
-            self._note_refusals(report.refusals)
-            self._note_notices(report.lease, report.first_notice, report.notices)
-            self._cured(report.changed)
+    def _hear(self, report: Report) -> bool:
+        """Whether it was to be listened to: not another run's, nor one whose outcome has said more already."""
+        lease = self._leases.get(report.lease)
+        if lease is None or report.attempt < lease.attempt:
+            return False
+        if report.attempt > lease.attempt:  # Spark has started it again: what it did before counts, too
+            self._records += lease.records
+            self._size += lease.size
+            lease.attempt, lease.notices = report.attempt, 0
+        lease.records, lease.size = report.records, report.size
+        self._progress.update(report.changed)
+        self._load.note(report.changed)
+        self._note_refusals(report.refusals)
+        self._note_notices(lease, report.first_notice, report.notices)
+        self._cured(report.changed)
+        return True
+
+    async def _grant(self, asking: Mapping[str, int]) -> None:
+        """More time for the leases that ask for it, unless there is a reason to begin anew."""
+        stopped = {one.partition for one in self._refusals.values() if one.final}
+        grants = {}
+        for lease, ask in asking.items():
+            number = self._leases[lease].number
+            if number < len(self._assignment) and self._may_go_on(self._leases[lease], stopped):
+                grants[lease] = Grant(self._leases[lease].attempt, ask, self._pace_of(self._assignment[number]))
+        if grants and not self._stopping:
+            await self._command(grant_command(grants))
+            for lease in grants.keys() & self._leases.keys():
+                self._leases[lease].goes_on(self.flow.lease_seconds)
+
+    def _may_go_on(self, lease: Lease, stopped: set[MirrorPartition]) -> bool:
+        """Not with partitions that were stopped: the next lease sees whether the cause is gone. Nor with topics that
+
+        have no id (brokers before 2.8): the next one sees whether they were deleted and made again.
+        """
+        return (
+            lease.age() < self.flow.lease_seconds * _RENEWALS
+            and self._topics_have_ids
+            and stopped.isdisjoint(self._assignment[lease.number])
+        )
 
     def _cured(self, changed: Mapping[MirrorPartition, Progress]) -> None:
         """What was waiting and moves again waits no longer."""
@@ -294,6 +346,7 @@ class FlowRunner:
             log.warning("%s: topic %s is gone from the source; its mirror stays as it is", self.flow.name, name)
         self._synced = synced
         self._known_shape = self._shape(topics)
+        self._topics_have_ids = all(topics[name].id.int for name in self._known_shape)
         self._partitions = tuple(
             MirrorPartition(name, self.flow.mirror_name(name), partition)
             for name, count in synced.partitions.items()
@@ -313,9 +366,9 @@ class FlowRunner:
         self._assignment = assign(self._partitions, before, self.flow.tasks_max, self._load.per_second())
         self._assigned.set()
         changed = [
-            lease
-            for number, lease in self._running.items()
-            if number >= len(self._assignment) or number >= len(before) or self._assignment[number] != before[number]
+            lease.id
+            for lease in self._leases.values()
+            if self._assignment[lease.number : lease.number + 1] != before[lease.number : lease.number + 1]
         ]
         await self._end(changed)
 
@@ -323,11 +376,14 @@ class FlowRunner:
         if not leases:
             return
         try:
-            topic = await own_topic(self._target, self._signals)
-            at = await write(self._target, topic, COMMANDS, [end_command(leases)])
-            self._commands_from = at + 1
+            await self._command(end_command(leases))
         except WireError as error:
             log.warning("%s: running leases could not be told to end: %s", self.flow.name, error)
+
+    async def _command(self, command: tuple[bytes, bytes]) -> None:
+        topic = await own_topic(self._target, self._signals)
+        at = await write(self._target, topic, COMMANDS, [command])
+        self._commands_from = max(self._commands_from, at + 1)
 
     async def _keep_telling(self) -> None:
         """Write the status down for those who look from outside."""
@@ -363,8 +419,8 @@ class FlowRunner:
         self._rate.note(*self._totals())
 
     def _totals(self) -> tuple[int, int]:
-        running = self._under_way.values()
-        return self._records + sum(one for one, _ in running), self._size + sum(one for _, one in running)
+        running = self._leases.values()
+        return self._records + sum(one.records for one in running), self._size + sum(one.size for one in running)
 
     def status(self, most: int | None = None) -> FlowStatus:
         """With `most`, at most so many refusals and notices."""
@@ -377,7 +433,7 @@ class FlowRunner:
             self.flow.name,
             len(self._synced.partitions),
             len(self._partitions),
-            len(self._running),
+            len(self._leases),
             records,
             size,
             records_rate,

@@ -20,8 +20,6 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _SAMPLE_EVERY = 0.25
-# A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
-_OVERDUE = 60.0
 # SIGTERM to exit takes two seconds at most: this much for leases to end, this much for Spark.
 _LEASES_END = 0.9
 _SPARK_ENDS = 0.8
@@ -59,7 +57,7 @@ class Running:
         self._until_caught_up = until_caught_up
         self._stop = asyncio.Event()
         self._run_id = uuid.uuid4().hex[:8]
-        self._runners = [FlowRunner(flow, self._flows, self._lease, self._run_id) for flow in self._flows]
+        self._runners = [FlowRunner(flow, self._flows, self._lease, self._cancel, self._run_id) for flow in self._flows]
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
@@ -126,12 +124,10 @@ class Running:
         await wanted
 
     async def _lease(self, work: Work) -> Outcome:
-        lease = in_thread(lambda: self._engine.run(work))
-        done, _ = await asyncio.wait([lease], timeout=work.seconds + _OVERDUE)
-        if not done:
-            log.warning("%s: lease %s is overdue and is cancelled", work.flow.name, work.lease)
-            await in_thread(lambda: self._engine.cancel(work.lease))
-        return await lease
+        return await in_thread(lambda: self._engine.run(work))
+
+    async def _cancel(self, lease: str) -> None:
+        await in_thread(lambda: self._engine.cancel(lease))
 
     async def _watch(self, flows: list[asyncio.Task[None]]) -> None:
         while not self._stop.is_set():

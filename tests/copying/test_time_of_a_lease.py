@@ -1,0 +1,105 @@
+"""A lease ends at its deadline, unless it asks for more time and is granted it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+from copying.lease import only, prepare
+from heliograph.copy.copier import Copier
+from heliograph.copy.signals import Grant, Report, grant_command
+from heliograph.copy.work import Outcome, Work
+from heliograph.model.flow import Flow
+from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.records import own_topic, tail, write
+from logs import Pair, some_records
+
+_SECONDS = 2.0
+
+
+def _run(flow: Flow, answer: Callable[[Report], Grant | None], most: float = 8.0) -> tuple[Outcome, float]:
+    """A lease of two seconds in its second attempt, and somebody who answers when it asks; how long it went on."""
+
+    async def main() -> tuple[Outcome, float]:
+        partitions = await prepare(flow)
+        client = ClusterClient(flow.target)
+        await client.connect()
+        signals = await own_topic(client, signals_topic(flow.source.alias))
+        places = [(signals.name, COMMANDS), (signals.name, PROGRESS)]
+        ends = await list_offsets(client, {signals.name: signals}, places, LATEST, False)
+        commands, progress = (ends[place] for place in places)
+        assert isinstance(commands, int)
+        assert isinstance(progress, int)
+        copier = Copier(Work(flow, "renewed", _SECONDS, partitions, commands_from=commands), attempt=1)
+
+        async def grant() -> None:
+            async for records in tail(client, signals, PROGRESS, progress):
+                for record in records:
+                    assert record.key is not None
+                    assert record.value is not None
+                    report = Report.from_record(record.key, record.value)
+                    granted = answer(report) if report.ask else None
+                    if granted is not None:
+                        await write(client, signals, COMMANDS, [grant_command({report.lease: granted})])
+
+        began = time.monotonic()
+        granting = asyncio.create_task(grant())
+        asyncio.get_running_loop().call_later(most, copier.stop)
+        try:
+            outcome = await copier.run()
+            return outcome, time.monotonic() - began
+        finally:
+            granting.cancel()
+            await asyncio.gather(granting, return_exceptions=True)
+            client.close()
+
+    return asyncio.run(main())
+
+
+def test_a_lease_that_is_granted_more_time_copies_on(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    asked_at: list[float] = []
+
+    def answer(report: Report) -> Grant | None:
+        asked_at.append(time.monotonic())
+        if len(asked_at) == 3:
+            threading.Thread(target=pair.a.write, args=(topic, some_records(20))).start()
+        return Grant(report.attempt, report.ask, 0.0) if time.monotonic() - asked_at[0] < 3.0 else None
+
+    outcome, lasted = _run(only(pair.flow(), topic), answer)
+    assert outcome.ended == "deadline"  # nobody grants it more after three seconds
+    assert 4.0 < lasted < 7.5
+    assert outcome.records == 20
+    assert len(asked_at) < 12  # asked for now and then, not all the time
+
+
+def test_what_is_granted_to_another_attempt_is_not_taken(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    outcome, lasted = _run(only(pair.flow(), topic), lambda report: Grant(0, report.ask, 0.0))
+    assert (outcome.ended, lasted < 3.5) == ("deadline", True)
+
+
+def test_the_time_that_is_granted_counts_from_the_asking(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+
+    flow = only(pair.flow(), topic)
+
+    async def grant(report: Report) -> None:
+        client = ClusterClient(flow.target)
+        await client.connect()
+        command = grant_command({report.lease: Grant(report.attempt, report.ask, 0.0)})
+        await write(client, await own_topic(client, signals_topic(flow.source.alias)), COMMANDS, [command])
+        client.close()
+
+    def answer(report: Report) -> None:
+        if report.ask == 1:
+            return
+        granting = threading.Thread(target=lambda: asyncio.run(grant(report)))
+        granting.start()
+        time.sleep(_SECONDS)  # as if the process were stopped: the copier is on this loop
+        granting.join()
+
+    outcome, lasted = _run(flow, answer)
+    assert (outcome.ended, lasted < _SECONDS + 2.5) == ("deadline", True)
