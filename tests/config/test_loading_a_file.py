@@ -9,7 +9,18 @@ import pytest
 
 from heliograph.config import load
 from heliograph.config.properties import parse
-from heliograph.model.flow import Cluster, Flow, Policies, Reading, Writing
+from heliograph.model.flow import (
+    HEARTBEAT,
+    Cluster,
+    Flow,
+    Groups,
+    Heartbeats,
+    OffsetSyncs,
+    Policies,
+    Reading,
+    TopicSync,
+    Writing,
+)
 from heliograph.model.names import NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
@@ -50,6 +61,23 @@ refresh.topics.enabled = TRUE
 refresh.topics.interval.seconds = 5
 heartbeats.replication.enabled = false
 config.properties.exclude = a.*
+sync.topic.configs.interval.seconds = 7
+sync.topic.acls.enabled = false
+A->B.use.defaults.from = source
+emit.offset-syncs.enabled = false
+offset.lag.max = 10
+offset-syncs.topic.location = target
+offset-syncs.topic.replication.factor = 1
+groups = g.*
+groups.exclude = h
+refresh.groups.interval.seconds = 8
+emit.checkpoints.interval.seconds = 9
+sync.group.offsets.enabled = true
+sync.group.offsets.interval.seconds = 10
+checkpoints.topic.replication.factor = 2
+emit.heartbeats.interval.seconds = 3
+heartbeats.topic.replication.factor = 4
+heliograph.partitions = 6
 A.client.id = reader
 B.client.id = writer
 A.consumer.request.timeout.ms = 1500
@@ -76,9 +104,12 @@ heliograph.lease.seconds = 1.5
             heartbeats_replication=False,
             replication_factor=-1,
             tasks_max=4,
-            refresh_topics=True,
-            refresh_topics_interval=5.0,
-            config_properties_exclude=NameFilter(("a.*",)),
+            refresh_topics_every=5.0,
+            least_partitions=6,
+            topic_sync=TopicSync(7.0, None, NameFilter(("a.*",)), True),
+            offset_syncs=OffsetSyncs(False, True, 10, 1),
+            groups=Groups(NameFilter(("g.*",), ("h",)), 8.0, 9.0, 10.0, 2),
+            heartbeats=Heartbeats(3.0, 4),
             reading=Reading(10, 11, 12, 0.25),
             writing=Writing(13, 3.5),
             buffer_memory=2097152,
@@ -167,8 +198,18 @@ def test_an_address_at_top_level_is_for_clusters_without_one_of_their_own() -> N
 
 
 def test_an_interval_below_zero_means_never() -> None:
-    assert not flow("refresh.topics.interval.seconds = -1\n").refresh_topics
-    assert not flow("refresh.topics.enabled = false\nrefresh.topics.interval.seconds = 0\n").refresh_topics
+    assert flow("refresh.topics.interval.seconds = -1\n").refresh_topics_every is None
+    assert flow("refresh.topics.enabled = false\nrefresh.topics.interval.seconds = 0\n").refresh_topics_every is None
+    assert flow("emit.heartbeats.enabled = false\n").heartbeats.every is None
+    assert flow("").groups.sync_every is None
+
+
+def test_pairs_that_are_not_enabled_write_heartbeats_all_the_same() -> None:
+    read = deployment(MINIMAL)
+    assert [(one.name, set(one.parts)) for one in read.beats] == [("B->A", {HEARTBEAT})]
+    assert deployment(MINIMAL + "B->A.emit.heartbeats.enabled = false\n").beats == ()
+    assert deployment(MINIMAL + "emit.heartbeats.enabled = false\n").beats == ()
+    assert deployment(MINIMAL + "B->A.enabled = true\n").beats == ()
 
 
 def test_continuation_lines_and_comments_do_not_shift_line_numbers() -> None:

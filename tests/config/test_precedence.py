@@ -67,7 +67,7 @@ def deployment_of_ids(added: str) -> dict[str, str]:
 def test_an_old_name_works_with_a_warning_that_names_the_new_one(old: str, new: str) -> None:
     for scope in ("", "A->B."):
         read = flow(f"{scope}{old} = x\n")
-        assert "x" in (read.topics.exclude if new == "topics.exclude" else read.config_properties_exclude.include)
+        assert "x" in (read.topics.exclude if new == "topics.exclude" else read.topic_sync.exclude.include)
         assert warnings(f"{scope}{old} = x\n") == [
             f"mm2.properties:5: '{scope}{old}' is an old name: call it '{scope}{new}'"
         ]

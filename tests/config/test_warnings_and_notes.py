@@ -58,17 +58,36 @@ def test_a_file_of_thirty_settings_with_three_typos_gives_exactly_three_warnings
         "mm2.properties:31: unknown setting 'primary.consumer.fetch.max.byte': did you mean "
         "'primary.consumer.fetch.max.bytes'?",
     ]
-    assert {note.line for note in read.notes} == {*range(18, 31), 32, 33, 35}
+    assert {note.line for note in read.notes} == {27, 28, 29, 30, 32, 33, 35}
 
 
 def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
-    assert notes("sync.topic.acls.enabled = false\n") == [
-        "mm2.properties:5: sync.topic.acls.enabled is known, but this version does not act on it"
+    assert notes("admin.timeout.ms = 1000\n") == [
+        "mm2.properties:5: admin.timeout.ms is known, but this version does not act on it"
     ]
-    assert notes("A->B.sync.topic.acls.enabled = false\n") == [
-        "mm2.properties:5: A->B.sync.topic.acls.enabled is known, but this version does not act on it"
+    assert notes("A->B.admin.timeout.ms = 1000\n") == [
+        "mm2.properties:5: A->B.admin.timeout.ms is known, but this version does not act on it"
     ]
-    assert warnings("sync.topic.acls.enabled = false\n") == []
+    assert warnings("admin.timeout.ms = 1000\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("use.incremental.alter.configs = never", "settings are always changed one by one"),
+        ("consumer.poll.timeout.ms = 10", "nothing is polled"),
+        ("add.source.alias.to.metrics = true", "names its source and target"),
+        ("tasks.max.enforce = false", "never more leases than `tasks.max`"),
+        ("A->B.task.index = 0", "which there are none of here"),
+        ("errors.tolerance = all", "there is `heliograph.on.refused.record`"),
+        ("errors.retry.timeout = -1", "tried again by Heliograph's own rules"),
+        ("A->B.exactly.once.support = required", "always appended exactly once"),
+    ],
+)
+def test_a_setting_that_is_not_needed_says_why(line: str, says: str) -> None:
+    (note,) = notes(line + "\n")
+    assert "has no meaning here: " in note
+    assert says in note
 
 
 def test_a_setting_that_batch_copying_makes_irrelevant_says_why() -> None:
@@ -136,9 +155,15 @@ def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_place() -> None
         "mm2.properties:5: offset.flush.interval.ms is known, but this version does not act on it "
         "(and MM2 reads it only as 'B.offset.flush.interval.ms')"
     ]
-    assert notes("use.defaults.from = source\n") == [
-        "mm2.properties:5: use.defaults.from is known, but this version does not act on it "
-        "(and MM2 reads it only as 'A->B.use.defaults.from')"
+    assert notes("transforms.one.type = org.example.One\n") == [
+        "mm2.properties:5: transforms.one.type is known, but this version does not act on it "
+        "(and MM2 reads it only as 'A->B.transforms.*')"
+    ]
+
+
+def test_a_setting_of_flows_only_is_warned_about_at_top_level() -> None:
+    assert warnings("use.defaults.from = source\n") == [
+        "mm2.properties:5: 'use.defaults.from' has no effect: use.defaults.from is read from 'A->B.use.defaults.from'"
     ]
 
 
@@ -171,7 +196,7 @@ status.storage.replication.factor=1
 config.storage.replication.factor=1
 """
     assert warnings(added) == []
-    assert len(notes(added)) == 6
+    assert len(notes(added)) == 3
 
 
 def test_notices_are_in_the_order_of_the_file_and_compare_by_value() -> None:

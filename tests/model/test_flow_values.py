@@ -34,8 +34,8 @@ def test_a_flow_selects_topics_by_filter_and_policy() -> None:
 
 
 def test_a_flow_excludes_the_topic_settings_that_mm2_excludes() -> None:
-    assert Flow(A, B).config_properties_exclude.matches("min.insync.replicas")
-    assert not Flow(A, B).config_properties_exclude.matches("retention.ms")
+    assert Flow(A, B).topic_sync.exclude.matches("min.insync.replicas")
+    assert not Flow(A, B).topic_sync.exclude.matches("retention.ms")
 
 
 def test_a_flow_can_be_pickled_hashed_and_not_changed() -> None:

@@ -7,31 +7,43 @@ checked, in the order of the file; then clusters and flows are put together.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
-from heliograph.config import catalogue, clients, places, review
+from heliograph.config import catalogue, clients, connectors, places, review
 from heliograph.config import mirroring as declared
-from heliograph.config.connectors import EMIT_HEARTBEATS_ENABLED
 from heliograph.config.notices import ConfigError, Notice
 from heliograph.config.properties import Entry, read
 from heliograph.config.providers import declared as declared_providers
 from heliograph.config.scopes import Address, address
-from heliograph.config.setting import Place, Scope, flow, top
+from heliograph.config.setting import Place, Scope, Setting, flow, top
 from heliograph.config.values import Values
-from heliograph.model.flow import Cluster, Flow, Policies, Reading, Writing
+from heliograph.model.flow import (
+    HEARTBEAT,
+    Cluster,
+    Flow,
+    Groups,
+    Heartbeats,
+    OffsetSyncs,
+    Policies,
+    Reading,
+    TopicSync,
+    Writing,
+)
 from heliograph.model.names import NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What a file asks for. `flows` holds the enabled ones only. `warnings` are probably mistakes; `notes` say which
-    settings are known but have no effect in this version."""
+    """What a file asks for. `flows` are the enabled ones; `beats` are those that only write heartbeats, as MM2's
+    do for every pair of clusters. `warnings` are probably mistakes; `notes` say which settings are known but have no
+    effect in this version."""
 
     file: str
     clusters: dict[str, Cluster]
     flows: tuple[Flow, ...]
+    beats: tuple[Flow, ...] = ()
     warnings: tuple[Notice, ...] = ()
     notes: tuple[Notice, ...] = ()
 
@@ -50,10 +62,12 @@ def deploy(file: str, entries: tuple[Entry, ...]) -> Deployment:
         noticed += review.warnings(values, aliases)
         _check(values)
         clusters = {alias: _cluster(values, alias, alias, alias, places.OF_CLUSTER) for alias in aliases}
-        flows = tuple(
-            _flow(values, source, target)
-            for source, target in permutations(aliases, 2)
-            if _enabled(values, source, target)
+        pairs = tuple(permutations(aliases, 2))
+        flows = tuple(_flow(values, *pair) for pair in pairs if _enabled(values, *pair))
+        beats = tuple(
+            replace(_flow(values, *pair), parts=frozenset({HEARTBEAT}))
+            for pair in pairs
+            if _beats(values, *pair) and not _enabled(values, *pair)
         )
         if not flows:
             raise ConfigError(_no_flow(values, aliases))
@@ -61,7 +75,7 @@ def deploy(file: str, entries: tuple[Entry, ...]) -> Deployment:
         error.warnings = tuple(sorted(noticed))
         raise
     notes = review.notes(values, aliases, tuple((one.source.alias, one.target.alias) for one in flows))
-    return Deployment(file, clusters, flows, tuple(sorted(noticed)), tuple(sorted(notes)))
+    return Deployment(file, clusters, flows, beats, tuple(sorted(noticed)), tuple(sorted(notes)))
 
 
 def _values(file: str, latest: dict[str, Entry]) -> tuple[Values, tuple[str, ...]]:
@@ -105,9 +119,12 @@ def _enabled(values: Values, source: str, target: str) -> bool:
     """As MM2's driver: with no word of its own a flow follows the top level, if it exists for its heartbeats."""
     if values.find(declared.ENABLED, source, target, (flow(),)) is not None:
         return values.get(declared.ENABLED, source, target, (flow(),))
-    heartbeats = values.find(EMIT_HEARTBEATS_ENABLED, source, target)
-    exists = heartbeats is None or heartbeats.value.strip().lower() == "true"
-    return exists and values.get(declared.ENABLED, source, target, (top(),))
+    return _beats(values, source, target) and values.get(declared.ENABLED, source, target, (top(),))
+
+
+def _beats(values: Values, source: str, target: str) -> bool:
+    entry = values.find(connectors.EMIT_HEARTBEATS_ENABLED, source, target)
+    return entry is None or entry.value.strip().lower() == "true"
 
 
 def _no_flow(values: Values, aliases: tuple[str, ...]) -> str:
@@ -126,6 +143,9 @@ def _no_flow(values: Values, aliases: tuple[str, ...]) -> str:
 
 
 def _flow(values: Values, source: str, target: str) -> Flow:
+    def every(enabled: Setting[bool], interval: Setting[int]) -> float | None:
+        return _every(values, enabled, interval, source, target)
+
     return Flow(
         source=_cluster(values, source, source, target, places.OF_SOURCE),
         target=_cluster(values, target, source, target, places.OF_TARGET),
@@ -136,9 +156,34 @@ def _flow(values: Values, source: str, target: str) -> Flow:
         heartbeats_replication=values.get(declared.HEARTBEATS_REPLICATION_ENABLED, source, target),
         replication_factor=values.get(declared.REPLICATION_FACTOR, source, target),
         tasks_max=values.get(declared.TASKS_MAX, source, target),
-        refresh_topics=_refreshes(values, source, target),
-        refresh_topics_interval=float(values.get(declared.REFRESH_TOPICS_INTERVAL, source, target)),
-        config_properties_exclude=NameFilter(values.get(declared.CONFIG_PROPERTIES_EXCLUDE, source, target)),
+        refresh_topics_every=every(declared.REFRESH_TOPICS_ENABLED, declared.REFRESH_TOPICS_INTERVAL),
+        least_partitions=values.get(declared.PARTITIONS, source, target),
+        topic_sync=TopicSync(
+            every(connectors.SYNC_TOPIC_CONFIGS_ENABLED, connectors.SYNC_TOPIC_CONFIGS_INTERVAL),
+            every(connectors.SYNC_TOPIC_ACLS_ENABLED, connectors.SYNC_TOPIC_ACLS_INTERVAL),
+            NameFilter(values.get(declared.CONFIG_PROPERTIES_EXCLUDE, source, target)),
+            values.get(connectors.USE_DEFAULTS_FROM, source, target) == "source",
+        ),
+        offset_syncs=OffsetSyncs(
+            values.get(connectors.EMIT_OFFSET_SYNCS_ENABLED, source, target),
+            values.get(connectors.OFFSET_SYNCS_LOCATION, source, target) == "target",
+            values.get(connectors.OFFSET_LAG_MAX, source, target),
+            values.get(connectors.OFFSET_SYNCS_FACTOR, source, target),
+        ),
+        groups=Groups(
+            NameFilter(
+                values.get(connectors.GROUP_NAMES, source, target),
+                values.get(connectors.GROUPS_EXCLUDE, source, target),
+            ),
+            every(connectors.REFRESH_GROUPS_ENABLED, connectors.REFRESH_GROUPS_INTERVAL),
+            every(connectors.EMIT_CHECKPOINTS_ENABLED, connectors.EMIT_CHECKPOINTS_INTERVAL),
+            every(connectors.SYNC_GROUP_OFFSETS_ENABLED, connectors.SYNC_GROUP_OFFSETS_INTERVAL),
+            values.get(connectors.CHECKPOINTS_FACTOR, source, target),
+        ),
+        heartbeats=Heartbeats(
+            every(connectors.EMIT_HEARTBEATS_ENABLED, connectors.EMIT_HEARTBEATS_INTERVAL),
+            values.get(connectors.HEARTBEATS_FACTOR, source, target),
+        ),
         reading=Reading(
             values.get(clients.FETCH_MAX_BYTES, source, target),
             values.get(clients.MAX_PARTITION_FETCH_BYTES, source, target),
@@ -172,11 +217,12 @@ def _policy(values: Values, source: str, target: str) -> ReplicationPolicy:
     return DefaultReplicationPolicy(separator, internal)
 
 
-def _refreshes(values: Values, source: str, target: str) -> bool:
-    if not values.get(declared.REFRESH_TOPICS_ENABLED, source, target):
-        return False
-    interval = values.get(declared.REFRESH_TOPICS_INTERVAL, source, target)
-    entry = values.find(declared.REFRESH_TOPICS_INTERVAL, source, target)
-    if interval == 0 and entry is not None:
-        raise values.error(entry, "0 seconds is no interval: set refresh.topics.enabled = false not to look at all")
-    return interval > 0
+def _every(values: Values, enabled: Setting[bool], interval: Setting[int], source: str, target: str) -> float | None:
+    """How often something is done; None for never."""
+    if not values.get(enabled, source, target):
+        return None
+    seconds = values.get(interval, source, target)
+    entry = values.find(interval, source, target)
+    if seconds == 0 and entry is not None:
+        raise values.error(entry, f"0 seconds is no interval: set {enabled.name} = false to switch it off")
+    return float(seconds) if seconds > 0 else None

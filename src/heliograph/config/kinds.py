@@ -76,6 +76,16 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Partitions:
+    """`source`, or a number of partitions; `source` is 0."""
+
+    label: str = "`source` or whole number, 1 or more"
+
+    def parse(self, text: str) -> int:
+        return 0 if text.strip() == "source" else Whole(1, INT_MAX).parse(text)
+
+
+@dataclass(frozen=True, slots=True)
 class Decimal:
     """A number that may have a fraction, within bounds, both included."""
 

@@ -11,6 +11,7 @@ from heliograph.config.kinds import (
     Choice,
     Decimal,
     Names,
+    Partitions,
     Patterns,
     Policy,
     Separator,
@@ -134,6 +135,15 @@ REFRESH_TOPICS_INTERVAL = Setting(
     places.FLOW,
     acted=True,
 )
+PARTITIONS = Setting(
+    "heliograph.partitions",
+    Partitions(),
+    "source",
+    "How many partitions new mirrors have: `source` for as many as their source topics, or a number for that many at "
+    "least. Never fewer than the source topic has: two partitions in one have no order and no exact offsets.",
+    places.FLOW,
+    acted=True,
+)
 BUFFER_MEMORY = Setting(
     "heliograph.buffer.memory",
     Whole(MIB, 2**40),
@@ -146,7 +156,7 @@ LEASE_SECONDS = Setting(
     "heliograph.lease.seconds",
     Decimal(1, 600),
     "20",
-    "How long a copier on Spark goes on without word from the driver. After 15 times that, its work is handed out anew.",
+    "How long a copier goes on without word from the driver. Its work is handed out anew after 15 times that at most.",
     places.FLOW,
     acted=True,
 )
@@ -252,6 +262,7 @@ GROUPS = (
         "Heliograph's own",
         "MirrorMaker 2 has no such settings.",
         (
+            PARTITIONS,
             BUFFER_MEMORY,
             LEASE_SECONDS,
             MAX_BYTES_PER_SECOND,

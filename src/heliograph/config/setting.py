@@ -97,7 +97,7 @@ class Setting(Generic[T_co]):
     where: Where
     acted: bool = False
     old_names: tuple[str, ...] = ()
-    needless: str = ""  # why it has no meaning where batches are sent on as they are
+    needless: str = ""  # why it has no meaning here, as the end of a sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,16 +37,22 @@ def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -
     )
     create = tuple(name for name in mirrored if flow.mirror_name(name) not in target)
     grow = {
-        mirror: len(source[name].leaders)
+        mirror: wanted
         for name in mirrored
-        if (mirror := flow.mirror_name(name)) in target and len(source[name].leaders) > len(target[mirror].leaders)
+        if (mirror := flow.mirror_name(name)) in target
+        and (wanted := wanted_partitions(flow, source[name])) > len(target[mirror].leaders)
     }
     return TopicPlan(mirrored, create, grow)
 
 
+def wanted_partitions(flow: Flow, topic: Topic) -> int:
+    """How many partitions the mirror of this source topic must have at least."""
+    return max(len(topic.leaders), flow.least_partitions)
+
+
 def mirror_configs(flow: Flow, configs: Mapping[str, str]) -> dict[str, str]:
     """The settings of a new mirror: the source topic's own without the excluded, and those that faithfulness needs."""
-    kept = {key: value for key, value in configs.items() if not flow.config_properties_exclude.matches(key)}
+    kept = {key: value for key, value in configs.items() if not flow.topic_sync.exclude.matches(key)}
     return kept | _FAITHFUL | _ANY_TIME
 
 
@@ -62,17 +68,17 @@ async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, 
     """Create and grow the mirrors of the source's topics, `there`. One that fails does not hold up the others."""
     here = (await target.metadata(None)).topics
     todo = plan(flow, there, here)
-    failed = await _create(flow, source, target, [(name, len(there[name].leaders)) for name in todo.create])
+    failed = await _create(flow, source, target, [(name, wanted_partitions(flow, there[name])) for name in todo.create])
     grown = await create_partitions(target, todo.grow)
     counts = {}
     for name in todo.mirrored:
         mirror, wanted = flow.mirror_name(name), len(there[name].leaders)
         problem = grown.get(mirror)
         if mirror in todo.grow and problem is None:
-            log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, wanted)
+            log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, todo.grow[mirror])
         if mirror in todo.grow and problem is not None and problem.code != INVALID_PARTITIONS:
-            failed[name] = f"mirror {mirror} could not be grown to {wanted} partitions: {problem}"
-            wanted = len(here[mirror].leaders)
+            failed[name] = f"mirror {mirror} could not be grown to {todo.grow[mirror]} partitions: {problem}"
+            wanted = min(wanted, len(here[mirror].leaders))
         if name not in failed or mirror in here:
             counts[name] = wanted
     return Synced(counts, failed)

@@ -16,6 +16,7 @@ MIB = 1024 * 1024
 
 DEFAULT_POLICY = DefaultReplicationPolicy()
 DEFAULT_TOPICS = NameFilter((".*",), (r".*[\-\.]internal", r".*\.replica", "__.*"))
+DEFAULT_GROUPS = NameFilter((".*",), ("console-consumer-.*", "connect-.*", "__.*"))
 DEFAULT_CONFIG_PROPERTIES_EXCLUDE = NameFilter(
     (
         r"follower\.replication\.throttled\.replicas",
@@ -81,23 +82,73 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicSync:
+    """What is carried over to mirrors that exist. An interval of None: never.
+
+    `exclude` matches the topic settings that are left alone. With `source_defaults`, a setting that the source topic
+    has by default is set on the mirror to that value; without, the mirror has the target's default.
+    """
+
+    configs_every: float | None = 600.0
+    acls_every: float | None = 600.0
+    exclude: NameFilter = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+    source_defaults: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSyncs:
+    """Pairs of source and target offsets, for MM2's own tools. `lag_max`: how far a mirror may get before the next."""
+
+    enabled: bool = True
+    on_target: bool = False
+    lag_max: int = 100
+    replication_factor: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Whose offsets are translated, and how often. An interval of None: never."""
+
+    names: NameFilter = DEFAULT_GROUPS
+    refresh_every: float | None = 600.0
+    checkpoints_every: float | None = 60.0
+    sync_every: float | None = None
+    replication_factor: int = 3  # of the checkpoints topic
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeats:
+    every: float | None = 1.0
+    replication_factor: int = 3
+
+
+# The parts of a flow, called after MM2's connectors.
+SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
     """What is copied from one cluster to another, and how.
 
-    `config_properties_exclude` matches the topic settings that are not carried over to a mirror. `buffer_memory` is
-    what one lease may hold in memory.
+    `parts` says what of it runs: a flow that is not enabled still writes heartbeats, and MM2's connectors can be
+    deployed one by one. `least_partitions` is how many a mirror has even if its source topic has fewer. `buffer_memory`
+    is what one lease may hold in memory.
     """
 
     source: Cluster
     target: Cluster
+    parts: frozenset[str] = frozenset({SOURCE, CHECKPOINT, HEARTBEAT})
     policy: ReplicationPolicy = DEFAULT_POLICY
     topics: NameFilter = DEFAULT_TOPICS
     heartbeats_replication: bool = True
     replication_factor: int = 2
     tasks_max: int = 1
-    refresh_topics: bool = True
-    refresh_topics_interval: float = 600.0
-    config_properties_exclude: NameFilter = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+    refresh_topics_every: float | None = 600.0
+    least_partitions: int = 0
+    topic_sync: TopicSync = TopicSync()
+    offset_syncs: OffsetSyncs = OffsetSyncs()
+    groups: Groups = Groups()
+    heartbeats: Heartbeats = Heartbeats()
     reading: Reading = Reading()
     writing: Writing = Writing()
     buffer_memory: int = 64 * MIB

@@ -298,15 +298,18 @@ class FlowRunner:
 
     async def _keep_refreshing(self) -> None:
         """Now and then as the file says, and at once when the source's topics are seen to have changed."""
-        last, pause = time.monotonic(), min(_LOOK_EVERY, self.flow.refresh_topics_interval)
-        while self.flow.refresh_topics:
+        every = self.flow.refresh_topics_every
+        if every is None:
+            return
+        last, pause = time.monotonic(), min(_LOOK_EVERY, every)
+        while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._look.wait()
             began = time.monotonic()
             try:
                 topics = (await self._source.metadata(None)).topics
-                due = began - last >= self.flow.refresh_topics_interval
+                due = began - last >= every
                 if due or self._look.is_set() or self._shape(topics) != self._known_shape:
                     self._look.clear()
                     last = began
@@ -318,7 +321,7 @@ class FlowRunner:
             except Exception:
                 log.exception("%s: topics could not be refreshed", self.flow.name)
             took = time.monotonic() - began
-            pause = min(max(_LOOK_EVERY, _LOOK_COST * took), self.flow.refresh_topics_interval)
+            pause = min(max(_LOOK_EVERY, _LOOK_COST * took), every)
             await asyncio.sleep(min(1.0, pause))  # however often it is asked for
 
     def _shape(self, topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:
