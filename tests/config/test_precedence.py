@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from .files import MINIMAL, deployment, flow, warnings
+from .files import MINIMAL, deployment, flow, patterns, warnings
 
 
 def test_a_flows_own_value_wins_over_the_top_level() -> None:
-    assert flow("topics = x\nA->B.topics = y\n").topics.include == ("y",)
+    assert patterns(flow("topics = x\nA->B.topics = y\n").topics).include == ("y",)
     assert flow("A->B.tasks.max = 3\ntasks.max = 2\n").tasks_max == 3
     assert flow("B->A.tasks.max = 3\ntasks.max = 2\n").tasks_max == 2
 
@@ -67,7 +67,9 @@ def deployment_of_ids(added: str) -> dict[str, str]:
 def test_an_old_name_works_with_a_warning_that_names_the_new_one(old: str, new: str) -> None:
     for scope in ("", "A->B."):
         read = flow(f"{scope}{old} = x\n")
-        assert "x" in (read.topics.exclude if new == "topics.exclude" else read.topic_sync.exclude.include)
+        assert "x" in (
+            patterns(read.topics).exclude if new == "topics.exclude" else patterns(read.topic_sync.exclude).include
+        )
         assert warnings(f"{scope}{old} = x\n") == [
             f"mm2.properties:5: '{scope}{old}' is an old name: call it '{scope}{new}'"
         ]
@@ -75,7 +77,7 @@ def test_an_old_name_works_with_a_warning_that_names_the_new_one(old: str, new: 
 
 def test_the_new_name_wins_over_the_old_one_with_a_warning() -> None:
     added = "topics.exclude = new\ntopics.blacklist = old\n"
-    assert flow(added).topics.exclude == ("new",)
+    assert patterns(flow(added).topics).exclude == ("new",)
     assert warnings(added) == [
         "mm2.properties:6: 'topics.blacklist' is ignored: "
         "it is the old name of 'topics.exclude', which is set in line 5"
@@ -84,11 +86,11 @@ def test_the_new_name_wins_over_the_old_one_with_a_warning() -> None:
 
 def test_the_new_name_at_top_level_wins_even_over_the_flows_old_name() -> None:
     added = "A->B.topics.blacklist = old\ntopics.exclude = new\n"
-    assert flow(added).topics.exclude == ("new",)
+    assert patterns(flow(added).topics).exclude == ("new",)
     assert "is ignored" in warnings(added)[0]
 
 
 def test_a_key_that_is_set_twice_counts_as_it_stands_last_with_a_warning_that_names_both_lines() -> None:
     added = "topics = one\ntasks.max = 2\ntopics = two\n"
-    assert flow(added).topics.include == ("two",)
+    assert patterns(flow(added).topics).include == ("two",)
     assert warnings(added) == ["mm2.properties:7: 'topics' is set again: this value replaces the one in line 5"]

@@ -9,7 +9,7 @@ import pytest
 from heliograph.config import ConfigError
 from heliograph.config.providers import resolve
 
-from .files import MINIMAL, deployment, flow, warnings
+from .files import MINIMAL, deployment, flow, patterns, warnings
 
 KAFKA = "org.apache.kafka.common.config.provider"
 ENV = f"config.providers = env\nconfig.providers.env.class = {KAFKA}.EnvVarConfigProvider\n"
@@ -18,7 +18,7 @@ ENV = f"config.providers = env\nconfig.providers.env.class = {KAFKA}.EnvVarConfi
 def test_an_environment_variable_is_looked_up_if_its_provider_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELIOGRAPH_TOPICS", "orders")
     added = "A->B.topics = ${env:HELIOGRAPH_TOPICS}.*\n"
-    assert flow(ENV + added).topics.include == ("orders.*",)
+    assert patterns(flow(ENV + added).topics).include == ("orders.*",)
     assert warnings(ENV + added) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heliograph.config import places
 from heliograph.config.kinds import Bool, Choice, Kind, Names, Patterns, Text, Whole
+from heliograph.config.plugins import Plugin
 from heliograph.config.setting import Group, Setting, T_co
 
 _CLASS = Text("class")
@@ -91,6 +92,30 @@ EMIT_HEARTBEATS_ENABLED = _acted(
 )
 EMIT_HEARTBEATS_INTERVAL = _acted("emit.heartbeats.interval.seconds", Whole(), "1", _INTERVAL)
 HEARTBEATS_FACTOR = _acted("heartbeats.topic.replication.factor", _FACTOR, "3", "Replicas of the heartbeats topic.")
+_OF_ONES_OWN = (
+    "Instead of the built-in one, the path of a Python class with a method `matches(name)` that answers True or False; "
+    "it is given the flow's settings, as a dict of texts, if its constructor takes an argument."
+)
+TOPIC_FILTER_CLASS = _acted(
+    "topic.filter.class",
+    Plugin(("DefaultTopicFilter",)),
+    f"{_KAFKA}.DefaultTopicFilter",
+    f"Class that picks topics; the built-in one goes by `topics` and `topics.exclude`. {_OF_ONES_OWN}",
+)
+GROUP_FILTER_CLASS = _acted(
+    "group.filter.class",
+    Plugin(("DefaultGroupFilter",)),
+    f"{_KAFKA}.DefaultGroupFilter",
+    f"Class that picks groups; the built-in one goes by `groups` and `groups.exclude`. {_OF_ONES_OWN}",
+)
+CONFIG_PROPERTY_FILTER_CLASS = _acted(
+    "config.property.filter.class",
+    Plugin(("DefaultConfigPropertyFilter",)),
+    f"{_KAFKA}.DefaultConfigPropertyFilter",
+    "Class that picks the topic settings which mirrors get; the built-in one goes by `config.properties.exclude`. "
+    f"{_OF_ONES_OWN}",
+)
+FILTER_CLASSES = (TOPIC_FILTER_CLASS, GROUP_FILTER_CLASS, CONFIG_PROPERTY_FILTER_CLASS)
 
 _TOPICS = (
     SYNC_TOPIC_CONFIGS_ENABLED,
@@ -105,14 +130,14 @@ _TOPICS = (
         "Kafka 3.5 to 3.9: by which request settings change.",
         "settings are always changed one by one (IncrementalAlterConfigs), as by MM2 since 4.0",
     ),
-    _flow("config.property.filter.class", _CLASS, f"{_KAFKA}.DefaultConfigPropertyFilter", "What picks settings."),
-    _flow("topic.filter.class", _CLASS, f"{_KAFKA}.DefaultTopicFilter", "Class that picks topics."),
+    CONFIG_PROPERTY_FILTER_CLASS,
+    TOPIC_FILTER_CLASS,
 )
 _OFFSETS = (EMIT_OFFSET_SYNCS_ENABLED, OFFSET_LAG_MAX, OFFSET_SYNCS_LOCATION, OFFSET_SYNCS_FACTOR)
 _GROUPS = (
     GROUP_NAMES,
     GROUPS_EXCLUDE,
-    _flow("group.filter.class", _CLASS, f"{_KAFKA}.DefaultGroupFilter", "Class that picks groups."),
+    GROUP_FILTER_CLASS,
     REFRESH_GROUPS_ENABLED,
     REFRESH_GROUPS_INTERVAL,
     EMIT_CHECKPOINTS_ENABLED,

@@ -13,6 +13,7 @@ from itertools import permutations
 from heliograph.config import catalogue, clients, connectors, places, review
 from heliograph.config import mirroring as declared
 from heliograph.config.notices import ConfigError, Notice
+from heliograph.config.plugins import make_filter, make_policy
 from heliograph.config.properties import Entry, read
 from heliograph.config.providers import declared as declared_providers
 from heliograph.config.scopes import Address, address
@@ -30,7 +31,7 @@ from heliograph.model.flow import (
     TopicSync,
     Writing,
 )
-from heliograph.model.names import NameFilter
+from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 
@@ -150,9 +151,8 @@ def _flow(values: Values, source: str, target: str) -> Flow:
         source=_cluster(values, source, source, target, places.OF_SOURCE),
         target=_cluster(values, target, source, target, places.OF_TARGET),
         policy=_policy(values, source, target),
-        topics=NameFilter(
-            values.get(declared.TOPICS, source, target), values.get(declared.TOPICS_EXCLUDE, source, target)
-        ),
+        topics=_own_filter(values, connectors.TOPIC_FILTER_CLASS, source, target)
+        or NameFilter(values.get(declared.TOPICS, source, target), values.get(declared.TOPICS_EXCLUDE, source, target)),
         heartbeats_replication=values.get(declared.HEARTBEATS_REPLICATION_ENABLED, source, target),
         replication_factor=values.get(declared.REPLICATION_FACTOR, source, target),
         tasks_max=values.get(declared.TASKS_MAX, source, target),
@@ -161,7 +161,7 @@ def _flow(values: Values, source: str, target: str) -> Flow:
         topic_sync=TopicSync(
             every(connectors.SYNC_TOPIC_CONFIGS_ENABLED, connectors.SYNC_TOPIC_CONFIGS_INTERVAL),
             every(connectors.SYNC_TOPIC_ACLS_ENABLED, connectors.SYNC_TOPIC_ACLS_INTERVAL),
-            NameFilter(values.get(declared.CONFIG_PROPERTIES_EXCLUDE, source, target)),
+            _settings_left_alone(values, source, target),
             values.get(connectors.USE_DEFAULTS_FROM, source, target) == "source",
         ),
         offset_syncs=OffsetSyncs(
@@ -171,7 +171,8 @@ def _flow(values: Values, source: str, target: str) -> Flow:
             values.get(connectors.OFFSET_SYNCS_FACTOR, source, target),
         ),
         groups=Groups(
-            NameFilter(
+            _own_filter(values, connectors.GROUP_FILTER_CLASS, source, target)
+            or NameFilter(
                 values.get(connectors.GROUP_NAMES, source, target),
                 values.get(connectors.GROUPS_EXCLUDE, source, target),
             ),
@@ -212,9 +213,40 @@ def _flow(values: Values, source: str, target: str) -> Flow:
 def _policy(values: Values, source: str, target: str) -> ReplicationPolicy:
     separator = values.get(declared.REPLICATION_POLICY_SEPARATOR, source, target)
     internal = None if values.get(declared.INTERNAL_TOPIC_SEPARATOR_ENABLED, source, target) else "."
-    if values.get(declared.REPLICATION_POLICY_CLASS, source, target) == "IdentityReplicationPolicy":
+    named = values.get(declared.REPLICATION_POLICY_CLASS, source, target)
+    if isinstance(named, type):
+        options = {"source_alias": source, "separator": separator, "internal_separator": internal}
+        try:
+            return make_policy(named, options)
+        except ValueError as reason:
+            raise _unfit(values, declared.REPLICATION_POLICY_CLASS, source, target, reason) from None
+    if named == "IdentityReplicationPolicy":
         return IdentityReplicationPolicy(source, separator, internal)
     return DefaultReplicationPolicy(separator, internal)
+
+
+def _settings_left_alone(values: Values, source: str, target: str) -> Matches:
+    own = _own_filter(values, connectors.CONFIG_PROPERTY_FILTER_CLASS, source, target)
+    return AllBut(own) if own else NameFilter(values.get(declared.CONFIG_PROPERTIES_EXCLUDE, source, target))
+
+
+def _own_filter(values: Values, setting: Setting[str | type[object]], source: str, target: str) -> Matches | None:
+    """A filter of the user's own class, if the setting names one."""
+    named = values.get(setting, source, target)
+    if not isinstance(named, type):
+        return None
+    try:
+        return make_filter(named, values.of_flow(source, target))
+    except ValueError as reason:
+        raise _unfit(values, setting, source, target, reason) from None
+
+
+def _unfit(
+    values: Values, setting: Setting[str | type[object]], source: str, target: str, reason: ValueError
+) -> ConfigError:
+    entry = values.find(setting, source, target)
+    assert entry is not None, "no default names a class of a user's own"
+    return values.error(entry, f"'{entry.value}' {reason}")
 
 
 def _every(values: Values, enabled: Setting[bool], interval: Setting[int], source: str, target: str) -> float | None:

@@ -151,26 +151,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """The class name of a replication policy; the answer is its simple name. Strimzi's own Identity, from the time
-    before Kafka had one, does the same."""
-
-    label: str = "class"
-
-    def parse(self, text: str) -> str:
-        package, _, simple = text.strip().rpartition(".")
-        known = {
-            "DefaultReplicationPolicy": ("", "org.apache.kafka.connect.mirror"),
-            "IdentityReplicationPolicy": ("", "org.apache.kafka.connect.mirror", "io.strimzi.kafka.connect.mirror"),
-        }
-        if package not in known.get(simple, ()):
-            raise ValueError(
-                "is not a policy of this version: it has DefaultReplicationPolicy and IdentityReplicationPolicy"
-            )
-        return simple
-
-
-@dataclass(frozen=True, slots=True)
 class Separator:
     """Taken as it stands, blanks included, as MM2 does; refused if no topic could have it in its name."""
 

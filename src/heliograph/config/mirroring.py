@@ -13,11 +13,11 @@ from heliograph.config.kinds import (
     Names,
     Partitions,
     Patterns,
-    Policy,
     Separator,
     Text,
     Whole,
 )
+from heliograph.config.plugins import Plugin
 from heliograph.config.setting import Group, Setting
 from heliograph.model.flow import CONTINUE, FAIL
 
@@ -80,10 +80,12 @@ HEARTBEATS_REPLICATION_ENABLED = Setting(
 )
 REPLICATION_POLICY_CLASS = Setting(
     "replication.policy.class",
-    Policy(),
+    Plugin(("DefaultReplicationPolicy", "IdentityReplicationPolicy")),
     "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
     "How mirrors are called: `DefaultReplicationPolicy` puts the source alias in front, `IdentityReplicationPolicy` "
-    "keeps the name. With or without its package; Strimzi's class of the same name counts as Identity.",
+    "keeps the name. With or without its package; Strimzi's class of the same name counts as Identity. Or the path of "
+    "a Python class with the methods of `heliograph.model.policy.ReplicationPolicy`; it is given `source_alias` and "
+    "`separator` if it takes them.",
     places.FLOW,
     acted=True,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heliograph.config import catalogue
+from heliograph.config.connectors import FILTER_CLASSES
 from heliograph.config.kinds import Patterns
 from heliograph.config.mirroring import BOOTSTRAP_SERVERS, ENABLED
 from heliograph.config.notices import Notice
@@ -39,7 +40,10 @@ def warnings(values: Values, aliases: tuple[str, ...]) -> Iterator[Notice]:
 def notes(values: Values, aliases: tuple[str, ...], flows: tuple[tuple[str, str], ...]) -> Iterator[Notice]:
     """Settings without effect that are no mistakes; `flows` are the enabled ones, as pairs of aliases."""
     for at, entry in values.entries.items():
-        if text := _note(at, entry, aliases, flows):
+        text = _note(at, entry, aliases, flows)
+        if not text and _for_a_class(values, at):
+            text = f"{entry.key} is no setting of Heliograph's: only the classes that the flow names see it"
+        if text:
             yield Notice(entry.line, entry.key, text, values.file)
 
 
@@ -68,8 +72,10 @@ def _mistakes(values: Values, aliases: tuple[str, ...], at: Address, entry: Entr
     hit = catalogue.find(at.scope, at.name)
     if hit is None:
         known = catalogue.elsewhere(at.scope, at.name)
-        if known is None:
+        if known is None and not _for_a_class(values, at):
             yield _unknown(at, entry, aliases)
+        elif known is None:
+            return
         elif known.setting.acted:
             yield _no_effect(known.setting, at, aliases)
         return
@@ -93,6 +99,17 @@ def _mistakes(values: Values, aliases: tuple[str, ...], at: Address, entry: Entr
             yield f"'{entry.key}' gives {', '.join(without)} the same address: write '{without[0]}.{at.name}' and so on"
     if isinstance(hit.setting.kind, Patterns) and " #" in entry.value:
         yield f"{entry.key}: the '#' is part of the last pattern: a comment needs a line of its own"
+
+
+def _for_a_class(values: Values, at: Address) -> bool:
+    """Whether a name that is no setting, nor looks like one, may be meant for a filter class of the user's own."""
+    if at.scope is not Scope.FLOW or catalogue.elsewhere(at.scope, at.name) or catalogue.find(at.scope, at.name):
+        return False
+    if not at.name or at.name in catalogue.MISTAKES or catalogue.nearest(at.scope, at.name):
+        return False
+    source, _, target = at.owner.partition("->")
+    named = (values.find(setting, source, target) for setting in FILTER_CLASSES)
+    return any(entry is not None and ".Default" not in f".{entry.value.strip()}" for entry in named)
 
 
 def _no_effect(setting: Setting[object], at: Address, aliases: tuple[str, ...]) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from heliograph.config import catalogue
 from heliograph.config.notices import ConfigError
 from heliograph.config.properties import Entry
 from heliograph.config.providers import Provider, references, resolve
 from heliograph.config.scopes import Address
-from heliograph.config.setting import Place, Setting
+from heliograph.config.setting import Place, Scope, Setting
 
 T = TypeVar("T")
 
@@ -50,6 +51,16 @@ class Values:
             return setting.kind.parse(resolve(entry.value, self.providers))
         except ValueError as reason:
             raise self.error(entry, f"'{entry.value}' {reason}{_hint(entry.value, self.providers)}") from None
+
+    def of_flow(self, source: str, target: str) -> dict[str, str]:
+        """The texts that a flow's connectors would see: settings of flows at top level, and all that stands under the
+        flow's own name. References are resolved."""
+        texts: dict[str, str] = {}
+        for owner in ("", f"{source}->{target}"):
+            for at, entry in self.entries.items():
+                if at.owner == owner and (owner or catalogue.find(Scope.FLOW, at.name) is not None):
+                    texts[at.name] = resolve(entry.value, self.providers)
+        return texts
 
     def error(self, entry: Entry, text: str) -> ConfigError:
         return ConfigError(f"{self.file}:{entry.line}: {entry.key}: {text}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heliograph.model.names import NameFilter
+from heliograph.model.names import Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, selected
 
 MIB = 1024 * 1024
@@ -91,7 +91,7 @@ class TopicSync:
 
     configs_every: float | None = 600.0
     acls_every: float | None = 600.0
-    exclude: NameFilter = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+    exclude: Matches = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
     source_defaults: bool = False
 
 
@@ -109,7 +109,7 @@ class OffsetSyncs:
 class Groups:
     """Whose offsets are translated, and how often. An interval of None: never."""
 
-    names: NameFilter = DEFAULT_GROUPS
+    names: Matches = DEFAULT_GROUPS
     refresh_every: float | None = 600.0
     checkpoints_every: float | None = 60.0
     sync_every: float | None = None
@@ -139,7 +139,7 @@ class Flow:
     target: Cluster
     parts: frozenset[str] = frozenset({SOURCE, CHECKPOINT, HEARTBEAT})
     policy: ReplicationPolicy = DEFAULT_POLICY
-    topics: NameFilter = DEFAULT_TOPICS
+    topics: Matches = DEFAULT_TOPICS
     heartbeats_replication: bool = True
     replication_factor: int = 2
     tasks_max: int = 1

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 
 class BadPattern(ValueError):
@@ -23,6 +24,13 @@ class BadPattern(ValueError):
 
     def __str__(self) -> str:
         return f"the pattern '{self.pattern}' cannot be used: {self.reason}"
+
+
+@runtime_checkable
+class Matches(Protocol):
+    """Whatever picks names: a `NameFilter`, or an instance of a user's own class, which must survive pickling."""
+
+    def matches(self, name: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,16 @@ class NameFilter:
             return False
         excluded = compile_names(self.exclude)
         return excluded is None or excluded.fullmatch(name) is None
+
+
+@dataclass(frozen=True, slots=True)
+class AllBut:
+    """The names that another filter does not pick."""
+
+    but: Matches
+
+    def matches(self, name: str) -> bool:
+        return not self.but.matches(name)
 
 
 @lru_cache(maxsize=512)

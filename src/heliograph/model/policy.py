@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from heliograph.model.names import NameFilter
+from heliograph.model.names import Matches
 
 HEARTBEATS = "heartbeats"
 
@@ -171,7 +171,7 @@ def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
     return False
 
 
-def selected(policy: ReplicationPolicy, topics: NameFilter, heartbeats: bool, target_alias: str, topic: str) -> bool:
+def selected(policy: ReplicationPolicy, topics: Matches, heartbeats: bool, target_alias: str, topic: str) -> bool:
     """Whether a flow copies this source topic. Heartbeats get past the filter, but not past the checks for internal
     topics and cycles."""
     wanted = topics.matches(topic) or (heartbeats and policy.is_heartbeats_topic(topic))
