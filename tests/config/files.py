@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from heliograph.config import Deployment
-from heliograph.config.deployment import deploy
+from heliograph.config.deployment import assemble
+from heliograph.config.document import from_properties
 from heliograph.config.properties import parse
 from heliograph.model.flow import Flow
 from heliograph.model.names import Matches, NameFilter
@@ -19,7 +20,7 @@ MINIMAL = CLUSTERS + "A->B.enabled = true\n"
 
 
 def deployment(text: str) -> Deployment:
-    return deploy(FILE, parse(text.encode("latin-1"), FILE))
+    return assemble(from_properties(FILE, parse(text.encode("latin-1"), FILE)))
 
 
 def flow(added: str = "") -> Flow:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.config import ConfigError, load
-from heliograph.config.deployment import deploy
+from heliograph.config.deployment import assemble
+from heliograph.config.document import from_properties
 from heliograph.config.properties import parse
 
 from .files import CLUSTERS, MINIMAL, deployment
@@ -131,7 +132,7 @@ def test_an_error_carries_the_warnings_that_may_explain_it() -> None:
 def test_a_file_that_is_not_there_or_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.properties: there is no such file"):
         load(tmp_path / "nowhere.properties")
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match=r"no file in this directory ends in \.json, \.yaml, \.yml"):
         load(tmp_path)
 
 
@@ -151,4 +152,4 @@ def test_a_file_that_is_not_there_or_cannot_be_read_is_named(tmp_path: Path) -> 
 def test_no_file_whatever_gives_anything_but_a_deployment_or_an_error(lines: list[tuple[str, str, str]]) -> None:
     text = MINIMAL + "".join(f"{start}{middle} = {value}\n" for start, middle, value in lines)
     with suppress(ConfigError):
-        deploy("f", parse(text.encode("utf-8", "replace"), "f"))
+        assemble(from_properties("f", parse(text.encode("utf-8", "replace"), "f")))

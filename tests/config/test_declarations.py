@@ -235,6 +235,7 @@ def test_exactly_these_settings_are_acted_on() -> None:
         "heliograph.on.recreated.topic",
         "heliograph.on.refused.record",
         "heliograph.partitions",
+        "heliograph.parts",
         "heliograph.raise.mirror.limits",
         "isolation.level",
         "max.partition.fetch.bytes",

@@ -147,6 +147,10 @@ _GROUPS = (
     CHECKPOINTS_FACTOR,
 )
 _HEARTBEATS = (EMIT_HEARTBEATS_ENABLED, EMIT_HEARTBEATS_INTERVAL, HEARTBEATS_FACTOR)
+# Which connector alone reads a setting; all others are read by the source connector, if anything.
+OF_CHECKPOINT = frozenset(name for one in _GROUPS for name in (one.name, *one.old_names)) | {"task.assigned.groups"}
+OF_HEARTBEAT = frozenset(setting.name for setting in _HEARTBEATS)
+
 _CONNECTORS = (
     _flow("name", Text(), None, "Name of the connector.", _NO_CONNECT),
     _flow("connector.class", _CLASS, None, "Class of the connector.", _NO_CONNECT),

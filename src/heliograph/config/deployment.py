@@ -1,22 +1,23 @@
-"""From a file to a deployment: clusters, the flows that are switched on, and what there is to say about the file.
+"""From a document to a deployment: clusters, the flows that are switched on, and what there is to say about the file.
 
-The order matters: aliases first, because only with them the other keys can be read; then every value we act on is
-checked, in the order of the file; then clusters and flows are put together.
+The order matters: every value we act on is checked first, in the order of the file; then clusters and flows are put
+together.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 from heliograph.config import catalogue, clients, connectors, places, review
 from heliograph.config import mirroring as declared
+from heliograph.config.document import Document
+from heliograph.config.formats import read_all
 from heliograph.config.notices import ConfigError, Notice
 from heliograph.config.plugins import make_filter, make_policy
-from heliograph.config.properties import Entry, read
-from heliograph.config.providers import declared as declared_providers
-from heliograph.config.scopes import Address, address
+from heliograph.config.scopes import Address
 from heliograph.config.setting import Place, Scope, Setting, flow, top
 from heliograph.config.values import Values
 from heliograph.model.flow import (
@@ -50,45 +51,54 @@ class Deployment:
 
 
 def load(path: str | os.PathLike[str]) -> Deployment:
-    """Reads an `mm2.properties`. Raises `ConfigError` with one line of text if it cannot be run."""
-    return deploy(os.fspath(path), read(path))
+    """Reads a file, or a directory of files, in any of the formats there are (see `formats`). Raises `ConfigError` with
+    one line of text if it cannot be run."""
+    return load_all([path])
 
 
-def deploy(file: str, entries: tuple[Entry, ...]) -> Deployment:
-    """The same, for entries that were read before; `file` is only a name for messages."""
-    noticed = list(review.repeated(file, entries))
+def load_all(paths: Sequence[str | os.PathLike[str]]) -> Deployment:
+    """The same for several files that make one deployment together."""
+    return assemble(read_all(paths))
+
+
+def assemble(document: Document) -> Deployment:
+    values, aliases = document.values, document.aliases
+    noticed = list(document.warnings)
     try:
-        latest = {entry.key: entry for entry in entries}
-        values, aliases = _values(file, dict(sorted(latest.items(), key=lambda item: item[1].line)))
         noticed += review.warnings(values, aliases)
         _check(values)
         clusters = {alias: _cluster(values, alias, alias, alias, places.OF_CLUSTER) for alias in aliases}
         pairs = tuple(permutations(aliases, 2))
-        flows = tuple(_flow(values, *pair) for pair in pairs if _enabled(values, *pair))
+        enabled = tuple(_flow(values, *pair) for pair in pairs if _enabled(values, *pair))
         beats = tuple(
-            replace(_flow(values, *pair), parts=frozenset({HEARTBEAT}))
+            replace(_flow(values, *pair), parts=_ONLY_HEARTBEAT)
             for pair in pairs
             if _beats(values, *pair) and not _enabled(values, *pair)
         )
-        if not flows:
+        if not enabled:
             raise ConfigError(_no_flow(values, aliases))
     except ConfigError as error:
-        error.warnings = tuple(sorted(noticed))
+        error.warnings = tuple(sorted(noticed, key=_place))
         raise
-    notes = review.notes(values, aliases, tuple((one.source.alias, one.target.alias) for one in flows))
-    return Deployment(file, clusters, flows, beats, tuple(sorted(noticed)), tuple(sorted(notes)))
+    notes = (
+        *document.notes,
+        *review.notes(values, aliases, tuple((one.source.alias, one.target.alias) for one in enabled)),
+    )
+    return Deployment(
+        values.file,
+        clusters,
+        tuple(one for one in enabled if one.parts != _ONLY_HEARTBEAT),
+        (*(one for one in enabled if one.parts == _ONLY_HEARTBEAT), *beats),
+        tuple(sorted(noticed, key=_place)),
+        tuple(sorted(notes, key=_place)),
+    )
 
 
-def _values(file: str, latest: dict[str, Entry]) -> tuple[Values, tuple[str, ...]]:
-    try:
-        providers = declared_providers({key: entry.value for key, entry in latest.items()})
-    except ValueError as bad:
-        raise ConfigError(f"{file}: config.providers: {bad}") from None
-    entry = latest.get(declared.CLUSTERS.name)
-    if entry is None:
-        raise ConfigError(f"{file}: no clusters: write for example 'clusters = A, B' and an address for each")
-    aliases = Values(file, {}, providers).parse(declared.CLUSTERS, entry)
-    return Values(file, {address(file, entry, aliases): entry for entry in latest.values()}, providers), aliases
+_ONLY_HEARTBEAT = frozenset({HEARTBEAT})
+
+
+def _place(notice: Notice) -> tuple[str, Notice]:
+    return notice.file, notice
 
 
 def _check(values: Values) -> None:
@@ -104,6 +114,9 @@ def _cluster(values: Values, alias: str, source: str, target: str, of: tuple[Pla
     not."""
     if values.find(declared.BOOTSTRAP_SERVERS, alias, alias) is None:
         line = values.entries[Address(Scope.TOP, "", declared.CLUSTERS.name)].line
+        if not line:
+            # Connectors name what they need themselves; one that only writes heartbeats needs no source.
+            return Cluster(alias, ())
         raise ConfigError(
             f"{values.file}: no {alias}.bootstrap.servers: the cluster {alias} is listed in 'clusters' (line {line}) "
             "but has no address"
@@ -129,6 +142,8 @@ def _beats(values: Values, source: str, target: str) -> bool:
 
 
 def _no_flow(values: Values, aliases: tuple[str, ...]) -> str:
+    if not values.entries[Address(Scope.TOP, "", declared.CLUSTERS.name)].line:
+        return f"{values.file}: No source->target replication flows: every connector has 'enabled' set to false"
     if len(aliases) < 2:
         return f"{values.file}: No source->target replication flows: 'clusters' lists {aliases[0]} only, two are needed"
     for at, entry in values.entries.items():
@@ -150,6 +165,7 @@ def _flow(values: Values, source: str, target: str) -> Flow:
     return Flow(
         source=_cluster(values, source, source, target, places.OF_SOURCE),
         target=_cluster(values, target, source, target, places.OF_TARGET),
+        parts=values.get(declared.PARTS, source, target),
         policy=_policy(values, source, target),
         topics=_own_filter(values, connectors.TOPIC_FILTER_CLASS, source, target)
         or NameFilter(values.get(declared.TOPICS, source, target), values.get(declared.TOPICS_EXCLUDE, source, target)),

@@ -151,6 +151,26 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Subset:
+    """Some of a few words, commas between."""
+
+    options: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"list of {', '.join(f'`{option}`' for option in self.options)}"
+
+    def parse(self, text: str) -> frozenset[str]:
+        words = split_list(text.lower())
+        for word in words:
+            if word not in self.options:
+                raise ValueError(f"has '{word}', which is not one of {', '.join(self.options)}")
+        if not words:
+            raise ValueError(f"is empty: some of {', '.join(self.options)} are needed")
+        return frozenset(words)
+
+
+@dataclass(frozen=True, slots=True)
 class Separator:
     """Taken as it stands, blanks included, as MM2 does; refused if no topic could have it in its name."""
 

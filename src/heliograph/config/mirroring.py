@@ -14,12 +14,13 @@ from heliograph.config.kinds import (
     Partitions,
     Patterns,
     Separator,
+    Subset,
     Text,
     Whole,
 )
 from heliograph.config.plugins import Plugin
 from heliograph.config.setting import Group, Setting
-from heliograph.model.flow import CONTINUE, FAIL
+from heliograph.model.flow import CHECKPOINT, CONTINUE, FAIL, HEARTBEAT, SOURCE
 
 MIB = 1024 * 1024
 
@@ -134,6 +135,15 @@ REFRESH_TOPICS_INTERVAL = Setting(
     Whole(),
     "600",
     "How often to look for them. Below 0: never; 0 is refused unless looking is switched off.",
+    places.FLOW,
+    acted=True,
+)
+PARTS = Setting(
+    "heliograph.parts",
+    Subset((SOURCE, CHECKPOINT, HEARTBEAT)),
+    f"{SOURCE}, {CHECKPOINT}, {HEARTBEAT}",
+    "Which parts of an enabled flow run, called after MM2's connectors: `source` copies records, `checkpoint` "
+    "translates the offsets of groups, `heartbeat` writes heartbeats.",
     places.FLOW,
     acted=True,
 )
@@ -264,6 +274,7 @@ GROUPS = (
         "Heliograph's own",
         "MirrorMaker 2 has no such settings.",
         (
+            PARTS,
             PARTITIONS,
             BUFFER_MEMORY,
             LEASE_SECONDS,

@@ -18,7 +18,12 @@ class Notice:
     file: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text}"
+        return f"{at(self.file, self.line)}: {self.text}"
+
+
+def at(file: str, line: int) -> str:
+    """Where something stands, for the beginning of a message; 0 is for a line that is not known."""
+    return f"{file}:{line}" if line else file
 
 
 class ConfigError(Exception):

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import javaproperties
 
+from heliograph.config.entry import Entry
 from heliograph.config.notices import ConfigError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One `key = value`. `line` is where it begins; `source` is its text in the file, with any continuation lines."""
-
-    line: int
-    key: str
-    value: str
-    source: str = ""
-
-
 def read(path: str | os.PathLike[str]) -> tuple[Entry, ...]:
+    return parse(read_bytes(path), os.fspath(path))
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
     file = os.fspath(path)
     try:
-        data = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except FileNotFoundError:
         raise ConfigError(f"{file}: there is no such file") from None
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from None
-    return parse(data, file)
 
 
 def parse(data: bytes, file: str) -> tuple[Entry, ...]:

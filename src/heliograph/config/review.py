@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from heliograph.config import catalogue
 from heliograph.config.connectors import FILTER_CLASSES
+from heliograph.config.entry import Entry
 from heliograph.config.kinds import Patterns
 from heliograph.config.mirroring import BOOTSTRAP_SERVERS, ENABLED
 from heliograph.config.notices import Notice
 from heliograph.config.places import DATA_PRODUCER, SOURCE_CONSUMER, TARGET_ADMIN
-from heliograph.config.properties import Entry, dropped_backslash
+from heliograph.config.properties import dropped_backslash
 from heliograph.config.providers import references
 from heliograph.config.scopes import Address, nearest_alias
 from heliograph.config.setting import Scope, Setting
@@ -26,7 +27,7 @@ def repeated(file: str, entries: tuple[Entry, ...]) -> Iterator[Notice]:
     lines: dict[str, int] = {}
     for entry in entries:
         if entry.key in lines:
-            text = f"'{entry.key}' is set again: this value replaces the one in line {lines[entry.key]}"
+            text = f"'{entry.name}' is set again: this value replaces the one in line {lines[entry.key]}"
             yield Notice(entry.line, entry.key, text, file)
         lines[entry.key] = entry.line
 
@@ -34,17 +35,19 @@ def repeated(file: str, entries: tuple[Entry, ...]) -> Iterator[Notice]:
 def warnings(values: Values, aliases: tuple[str, ...]) -> Iterator[Notice]:
     for at, entry in values.entries.items():
         for text in _mistakes(values, aliases, at, entry):
-            yield Notice(entry.line, entry.key, text, values.file)
+            yield Notice(entry.line, entry.key, entry.of_owner(text), entry.file or values.file)
 
 
 def notes(values: Values, aliases: tuple[str, ...], flows: tuple[tuple[str, str], ...]) -> Iterator[Notice]:
     """Settings without effect that are no mistakes; `flows` are the enabled ones, as pairs of aliases."""
     for at, entry in values.entries.items():
+        if not entry.line:
+            continue
         text = _note(at, entry, aliases, flows)
         if not text and _for_a_class(values, at):
-            text = f"{entry.key} is no setting of Heliograph's: only the classes that the flow names see it"
+            text = f"{entry.name} is no setting of Heliograph's: only the classes that the flow names see it"
         if text:
-            yield Notice(entry.line, entry.key, text, values.file)
+            yield Notice(entry.line, entry.key, entry.of_owner(text), entry.file or values.file)
 
 
 def _note(at: Address, entry: Entry, aliases: tuple[str, ...], flows: tuple[tuple[str, str], ...]) -> str:
@@ -52,19 +55,19 @@ def _note(at: Address, entry: Entry, aliases: tuple[str, ...], flows: tuple[tupl
     known = hit or catalogue.elsewhere(at.scope, at.name)
     if known is not None and not known.setting.acted:
         if known.setting.needless:
-            return f"{entry.key} has no meaning here: {known.setting.needless}"
-        text = f"{entry.key} is known, but this version does not act on it"
-        return text if hit else f"{text} (and MM2 reads it only as {_read_from(known.setting, at, aliases)})"
+            return f"{entry.name} has no meaning here: {known.setting.needless}"
+        text = f"{entry.name} is known, but this version does not act on it"
+        return text if hit else f"{text} (and MM2 reads it only as {_read_from(known.setting, at, entry, aliases)})"
     if hit is None or not hit.acted:
         return ""
     if at.scope is Scope.FLOW and tuple(at.owner.split("->")) not in flows and hit.setting is not ENABLED:
-        return f"{entry.key} has no effect: {at.owner} is not enabled"
+        return f"{entry.name} has no effect: {at.owner} is not enabled"
     if hit.place in SOURCE_CONSUMER and at.scope is Scope.CLUSTER and at.owner not in {source for source, _ in flows}:
-        return f"{entry.key} has no effect: no enabled flow reads from {at.owner}"
+        return f"{entry.name} has no effect: no enabled flow reads from {at.owner}"
     if hit.place in DATA_PRODUCER and at.scope is Scope.CLUSTER and at.owner not in {target for _, target in flows}:
-        return f"{entry.key} has no effect: no enabled flow writes to {at.owner}"
+        return f"{entry.name} has no effect: no enabled flow writes to {at.owner}"
     if isinstance(hit.setting.kind, Patterns) and dropped_backslash(entry):
-        return f"{entry.key} is read as '{entry.value}': the file format drops single backslashes, write them twice"
+        return f"{entry.name} is read as '{entry.value}': the file format drops single backslashes, write them twice"
     return ""
 
 
@@ -77,28 +80,29 @@ def _mistakes(values: Values, aliases: tuple[str, ...], at: Address, entry: Entr
         elif known is None:
             return
         elif known.setting.acted:
-            yield _no_effect(known.setting, at, aliases)
+            yield _no_effect(known.setting, at, entry, aliases)
         return
     if hit.old_name:
         yield _old_name(values, at, entry, hit)
     if not hit.setting.acted:
         return
     if not hit.acted:
-        yield _no_effect(hit.setting, at, aliases)
+        yield _no_effect(hit.setting, at, entry, aliases)
         return
-    if (loses := _beaten(values, at, hit)) is not None:
+    if (loses := _beaten(values, at, entry, hit)) is not None:
         yield loses
     for text, provider in references(entry.value):
         if provider not in values.providers:
-            yield f"{entry.key}: {text} is left as it is: there is no '{provider}' in config.providers"
+            yield f"{entry.name}: {text} is left as it is: there is no '{provider}' in config.providers"
         elif values.providers[provider] is None:
-            yield f"{entry.key}: {text} is left as it is: this version does not have the class of '{provider}'"
+            yield f"{entry.name}: {text} is left as it is: this version does not have the class of '{provider}'"
     if hit.setting is BOOTSTRAP_SERVERS and at.scope is Scope.TOP:
         without = [alias for alias in aliases if Address(Scope.CLUSTER, alias, at.name) not in values.entries]
         if len(without) > 1:
-            yield f"'{entry.key}' gives {', '.join(without)} the same address: write '{without[0]}.{at.name}' and so on"
+            better = f"{without[0]}.{at.name}"
+            yield f"'{entry.name}' gives {', '.join(without)} the same address: write '{better}' and so on"
     if isinstance(hit.setting.kind, Patterns) and " #" in entry.value:
-        yield f"{entry.key}: the '#' is part of the last pattern: a comment needs a line of its own"
+        yield f"{entry.name}: the '#' is part of the last pattern: a comment needs a line of its own"
 
 
 def _for_a_class(values: Values, at: Address) -> bool:
@@ -112,14 +116,15 @@ def _for_a_class(values: Values, at: Address) -> bool:
     return any(entry is not None and ".Default" not in f".{entry.value.strip()}" for entry in named)
 
 
-def _no_effect(setting: Setting[object], at: Address, aliases: tuple[str, ...]) -> str:
-    return f"'{at.key()}' has no effect: {setting.name} is read from {_read_from(setting, at, aliases)}"
+def _no_effect(setting: Setting[object], at: Address, entry: Entry, aliases: tuple[str, ...]) -> str:
+    return f"'{entry.name}' has no effect: {setting.name} is read from {_read_from(setting, at, entry, aliases)}"
 
 
-def _read_from(setting: Setting[object], at: Address, aliases: tuple[str, ...]) -> str:
+def _read_from(setting: Setting[object], at: Address, entry: Entry, aliases: tuple[str, ...]) -> str:
     """The places of a setting, spelt with the aliases of the key in question where it has any."""
     source, target = _pair(at, aliases)
-    keys = list(dict.fromkeys(f"'{place.key(setting.name, source, target)}'" for place in setting.where.read))
+    spelt = (entry.spelt(place.key(setting.name, source, target)) for place in setting.where.read)
+    keys = [f"'{key}'" for key in dict.fromkeys(spelt)]
     return keys[0] if len(keys) == 1 else f"{', '.join(keys[:-1])} or {keys[-1]}"
 
 
@@ -132,17 +137,17 @@ def _pair(at: Address, aliases: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _unknown(at: Address, entry: Entry, aliases: tuple[str, ...]) -> str:
-    unknown = f"unknown setting '{entry.key}'"
+    unknown = f"unknown setting '{entry.name}'"
     if at.scope is Scope.FLOW and not at.name:
-        return f"{unknown}: did you mean '{at.key(ENABLED.name)}'?"
+        return f"{unknown}: did you mean '{entry.spelt(at.key(ENABLED.name))}'?"
     if at.name in catalogue.MISTAKES:
         right, reason = catalogue.MISTAKES[at.name]
         place = at if catalogue.find(at.scope, right) is not None else Address(Scope.TOP, "", right)
-        return f"{unknown}: did you mean '{place.key(right)}'? ({reason})"
+        return f"{unknown}: did you mean '{entry.spelt(place.key(right))}'? ({reason})"
     if at.scope is Scope.TOP and (text := _unknown_alias(entry.key, aliases)):
         return f"{unknown}: {text}"
     near = catalogue.nearest(at.scope, at.name)
-    return f"{unknown}: did you mean '{at.key(near)}'?" if near else f"{unknown}: it is ignored"
+    return f"{unknown}: did you mean '{entry.spelt(at.key(near))}'?" if near else f"{unknown}: it is ignored"
 
 
 def _unknown_alias(key: str, aliases: tuple[str, ...]) -> str:
@@ -163,17 +168,21 @@ def _old_name(values: Values, at: Address, entry: Entry, hit: catalogue.Hit) -> 
     for owner, scope in ((at.owner, at.scope), ("", Scope.TOP)):
         winner = values.entries.get(Address(scope, owner, hit.place.prefix + new))
         if winner is not None:
-            return f"'{entry.key}' is ignored: it is the old name of '{winner.key}', which is set in line {winner.line}"
-    return f"'{entry.key}' is an old name: call it '{at.key(new)}'"
+            return (
+                f"'{entry.name}' is ignored: it is the old name of '{winner.name}', which is set in line {winner.line}"
+            )
+    return f"'{entry.name}' is an old name: call it '{entry.spelt(at.key(new))}'"
 
 
-def _beaten(values: Values, at: Address, hit: catalogue.Hit) -> str | None:
+def _beaten(values: Values, at: Address, entry: Entry, hit: catalogue.Hit) -> str | None:
     """`A.consumer.x` wins over `A->B.consumer.x`, which surprises: a flow is narrower than a cluster."""
     if at.scope is not Scope.FLOW:
         return None
     source, _, target = at.owner.partition("->")
     for narrow, cluster, broad in (SOURCE_CONSUMER, TARGET_ADMIN):
         if hit.place == broad and (winner := values.find(hit.setting, source, target, (cluster,))) is not None:
-            better = narrow.key(hit.setting.name, source, target)
-            return f"'{at.key()}' loses to '{winner.key}' in line {winner.line}, as with MM2: write '{better}' to win"
+            better = entry.spelt(narrow.key(hit.setting.name, source, target))
+            return (
+                f"'{entry.name}' loses to '{winner.name}' in line {winner.line}, as with MM2: write '{better}' to win"
+            )
     return None

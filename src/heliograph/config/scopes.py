@@ -10,8 +10,8 @@ import difflib
 from dataclasses import dataclass
 
 from heliograph.config import catalogue
+from heliograph.config.entry import Entry
 from heliograph.config.notices import ConfigError
-from heliograph.config.properties import Entry
 from heliograph.config.setting import Scope
 
 

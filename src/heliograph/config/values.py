@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from heliograph.config import catalogue
-from heliograph.config.notices import ConfigError
-from heliograph.config.properties import Entry
+from heliograph.config.entry import Entry
+from heliograph.config.notices import ConfigError, at
 from heliograph.config.providers import Provider, references, resolve
 from heliograph.config.scopes import Address
 from heliograph.config.setting import Place, Scope, Setting
@@ -33,8 +33,8 @@ class Values:
         one at top level: MM2 looks at names only when all scopes have become one map."""
         for name in (setting.name, *setting.old_names):
             for place in setting.where.read if places is None else places:
-                at = Address(place.scope, place.owner(source, target), place.prefix + name)
-                if (entry := self.entries.get(at)) is not None:
+                address = Address(place.scope, place.owner(source, target), place.prefix + name)
+                if (entry := self.entries.get(address)) is not None:
                     return entry
         return None
 
@@ -57,13 +57,13 @@ class Values:
         flow's own name. References are resolved."""
         texts: dict[str, str] = {}
         for owner in ("", f"{source}->{target}"):
-            for at, entry in self.entries.items():
-                if at.owner == owner and (owner or catalogue.find(Scope.FLOW, at.name) is not None):
-                    texts[at.name] = resolve(entry.value, self.providers)
+            for address, entry in self.entries.items():
+                if address.owner == owner and (owner or catalogue.find(Scope.FLOW, address.name) is not None):
+                    texts[address.name] = resolve(entry.value, self.providers)
         return texts
 
     def error(self, entry: Entry, text: str) -> ConfigError:
-        return ConfigError(f"{self.file}:{entry.line}: {entry.key}: {text}")
+        return ConfigError(f"{at(entry.file or self.file, entry.line)}: {entry.of_owner(entry.name)}: {text}")
 
 
 def _hint(value: str, providers: Mapping[str, Provider | None]) -> str:

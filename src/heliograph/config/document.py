@@ -1,0 +1,50 @@
+"""What was read, in one form for all formats: every setting by whom it is about, not yet checked.
+
+The aliases come first, because only with them the keys of an `mm2.properties` can be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heliograph.config import review
+from heliograph.config.entry import Entry
+from heliograph.config.mirroring import CLUSTERS
+from heliograph.config.notices import ConfigError, Notice
+from heliograph.config.providers import declared as declared_providers
+from heliograph.config.scopes import address
+from heliograph.config.values import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`warnings` and `notes` are what the format's reader has to say; about the settings themselves `review` speaks."""
+
+    values: Values
+    aliases: tuple[str, ...]
+    warnings: tuple[Notice, ...] = ()
+    notes: tuple[Notice, ...] = ()
+
+
+def from_properties(file: str, entries: tuple[Entry, ...]) -> Document:
+    """The document of an `mm2.properties`; `file` is only a name for messages."""
+    warnings = tuple(review.repeated(file, entries))
+    latest = {entry.key: entry for entry in entries}
+    try:
+        values, aliases = _values(file, dict(sorted(latest.items(), key=lambda item: item[1].line)))
+    except ConfigError as error:
+        error.warnings = warnings
+        raise
+    return Document(values, aliases, warnings)
+
+
+def _values(file: str, latest: dict[str, Entry]) -> tuple[Values, tuple[str, ...]]:
+    try:
+        providers = declared_providers({key: entry.value for key, entry in latest.items()})
+    except ValueError as bad:
+        raise ConfigError(f"{file}: config.providers: {bad}") from None
+    entry = latest.get(CLUSTERS.name)
+    if entry is None:
+        raise ConfigError(f"{file}: no clusters: write for example 'clusters = A, B' and an address for each")
+    aliases = Values(file, {}, providers).parse(CLUSTERS, entry)
+    return Values(file, {address(file, entry, aliases): entry for entry in latest.values()}, providers), aliases

@@ -1,0 +1,94 @@
+"""Which format a file has, and reading it: an `mm2.properties`, or connectors in whatever form.
+
+An `mm2.properties` is a deployment of its own. Connectors may be spread over files, and over directories of files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heliograph.config import connect, properties
+from heliograph.config.connector import Connector, Given, from_config
+from heliograph.config.document import Document, from_properties
+from heliograph.config.entry import Entry
+from heliograph.config.joining import document
+from heliograph.config.mirroring import CLUSTERS
+from heliograph.config.notices import ConfigError, Notice
+from heliograph.config.scopes import Address
+from heliograph.config.tree import json_tree
+
+_ENDINGS = (".json", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one file adds to a deployment of connectors."""
+
+    connectors: tuple[Connector, ...] = ()
+    extra: dict[Address, Entry] | None = None
+    warnings: tuple[Notice, ...] = ()
+    notes: tuple[Notice, ...] = ()
+
+
+def read_all(paths: Sequence[str | os.PathLike[str]]) -> Document:
+    files = [file for path in paths for file in _files(path)]
+    parts: list[_Part] = []
+    for file in files:
+        read = _read(file)
+        if isinstance(read, Document):
+            if len(files) > 1:
+                other = next((one for one in files if one != file), file)
+                raise ConfigError(f"{file}: an mm2.properties stands alone: it cannot be joined with {other}")
+            return read
+        parts.append(read)
+    return document(
+        ", ".join(os.fspath(path) for path in paths),
+        [one for part in parts for one in part.connectors],
+        {address: entry for part in parts for address, entry in (part.extra or {}).items()},
+        [one for part in parts for one in part.warnings],
+        [one for part in parts for one in part.notes],
+    )
+
+
+def _files(path: str | os.PathLike[str]) -> list[str]:
+    if not Path(path).is_dir():
+        return [os.fspath(path)]
+    found = sorted(str(one) for one in Path(path).iterdir() if one.suffix.lower() in _ENDINGS and one.is_file())
+    if not found:
+        raise ConfigError(f"{os.fspath(path)}: no file in this directory ends in {', '.join(_ENDINGS)}")
+    return found
+
+
+def _read(file: str) -> Document | _Part:
+    ending = Path(file).suffix.lower()
+    stem = Path(file).stem
+    if ending == ".json":
+        return _connectors(file, stem)
+    entries = properties.read(file)
+    keys = {entry.key for entry in entries}
+    if "connector.class" in keys and CLUSTERS.name not in keys:
+        return _standalone(file, stem, entries)
+    return from_properties(file, entries)
+
+
+def _connectors(file: str, stem: str) -> _Part:
+    found, warnings = connect.connectors(file, json_tree(_text(file), file), stem)
+    return _Part(found, None, warnings)
+
+
+def _standalone(file: str, stem: str, entries: tuple[Entry, ...]) -> _Part:
+    """A connector's own properties file, as `connect-standalone.sh` takes it."""
+    given = {entry.key: Given(entry.value, entry.line) for entry in entries}
+    found = from_config(file, f"connector {given.get('name', Given(stem, 0)).value}", given)
+    return _Part((), None, (found,)) if isinstance(found, Notice) else _Part((found,))
+
+
+def _text(file: str) -> str:
+    data = properties.read_bytes(file)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: this is no UTF-8 text: {error.reason} at byte {error.start}") from None

@@ -1,0 +1,33 @@
+"""Which settings hold something that must not be shown: passwords, keys, tokens, logins."""
+
+from __future__ import annotations
+
+import re
+
+from heliograph.config import catalogue
+from heliograph.config.setting import Scope
+
+HIDDEN = "[hidden]"
+
+_SECRET_WORDS = re.compile(
+    r"password|passwd|passphrase|secret|token(?!\.endpoint)|jaas|credential|private|api\.?key|access\.?key|"
+    r"keystore\.key|(^|[._-])key$",
+    re.IGNORECASE,
+)
+
+
+def is_secret(name: str) -> bool:
+    """By its declaration where there is one, whatever stands in front of it, and by its words in any case: a setting
+    for a class of a user's own may be called anything."""
+    pieces = name.split(".")
+    for start in range(len(pieces)):
+        hit = catalogue.find(Scope.FLOW, ".".join(pieces[start:])) or catalogue.find(
+            Scope.CLUSTER, ".".join(pieces[start:])
+        )
+        if hit is not None and hit.setting.kind.label == "secret":
+            return True
+    return _SECRET_WORDS.search(name) is not None
+
+
+def shown(name: str, value: str) -> str:
+    return HIDDEN if is_secret(name) else value
