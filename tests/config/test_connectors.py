@@ -195,8 +195,8 @@ def test_warnings_name_connector_line_and_key_as_written(tmp_path: Path) -> None
         "0.json:10: connector my-source: unknown setting 'source.cluster.bootstrap.server': "
         "did you mean 'source.cluster.bootstrap.servers'?",
         "0.json:11: connector my-source: 'client.id' has no effect: client.id is read from "
-        "'source.consumer.client.id', 'consumer.client.id', 'producer.override.client.id', 'target.admin.client.id', 'admin.client.id', "
-        "'source.admin.client.id', 'source.cluster.client.id' or 'client.id'",
+        "'source.consumer.client.id', 'consumer.client.id', 'producer.override.client.id', 'target.admin.client.id' "
+        "or 'admin.client.id'",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Which format a file has, and reading it: an `mm2.properties`, or connectors in whatever form.
+"""Which format a file has, and reading it: an `mm2.properties`, Kafka Connect's connectors, or Strimzi's resource.
 
 An `mm2.properties` is a deployment of its own. Connectors may be spread over files, and over directories of files.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heliograph.config import connect, properties
+from heliograph.config import connect, properties, strimzi
 from heliograph.config.connector import Connector, Given, from_config
 from heliograph.config.document import Document, from_properties
 from heliograph.config.entry import Entry
@@ -18,7 +18,7 @@ from heliograph.config.joining import document
 from heliograph.config.mirroring import CLUSTERS
 from heliograph.config.notices import ConfigError, Notice
 from heliograph.config.scopes import Address
-from heliograph.config.tree import json_tree
+from heliograph.config.tree import Node, json_tree, yaml_trees
 
 _ENDINGS = (".json", ".yaml", ".yml")
 
@@ -65,8 +65,10 @@ def _files(path: str | os.PathLike[str]) -> list[str]:
 def _read(file: str) -> Document | _Part:
     ending = Path(file).suffix.lower()
     stem = Path(file).stem
-    if ending == ".json":
-        return _connectors(file, stem)
+    if ending in _ENDINGS:
+        text = _text(file)
+        trees = (json_tree(text, file),) if ending == ".json" else yaml_trees(text, file)
+        return _resources(file, trees) if any(map(strimzi.is_resource, trees)) else _connectors(file, trees, stem)
     entries = properties.read(file)
     keys = {entry.key for entry in entries}
     if "connector.class" in keys and CLUSTERS.name not in keys:
@@ -74,8 +76,13 @@ def _read(file: str) -> Document | _Part:
     return from_properties(file, entries)
 
 
-def _connectors(file: str, stem: str) -> _Part:
-    found, warnings = connect.connectors(file, json_tree(_text(file), file), stem)
+def _resources(file: str, trees: tuple[Node, ...]) -> _Part:
+    read = strimzi.resources(file, trees)
+    return _Part(tuple(read.connectors), read.extra, tuple(read.warnings), tuple(read.notes))
+
+
+def _connectors(file: str, trees: tuple[Node, ...], stem: str) -> _Part:
+    found, warnings = connect.connectors(file, trees, stem)
     return _Part(found, None, warnings)
 
 

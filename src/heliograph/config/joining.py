@@ -109,7 +109,7 @@ def document(
         providers = declared_providers(top)
     except ValueError as bad:
         raise ConfigError(f"{file}: config.providers: {bad}") from None
-    return Document(Values(file, entries, providers), aliases, tuple(warned), tuple(said))
+    return Document(Values(file, entries, providers), aliases, tuple(dict.fromkeys(warned)), tuple(dict.fromkeys(said)))
 
 
 def _top(name: str) -> Address:
@@ -209,17 +209,17 @@ def _settings(
             if deciding is one:
                 yield address, one.entry(key, address)
             elif deciding is None:
-                text = f"{key} has no effect: only a {_reader(key)} reads it"
+                text = f"has no effect: only a {_reader(key)} reads it"
                 notes.append(_notice(one, key, text))
             elif key not in deciding.given or deciding.given[key].value.strip() != one.given[key].value.strip():
-                text = f"{key} has no effect: the flow goes by {deciding.label}"
+                text = f"has no effect: the flow goes by {deciding.label}"
                 both = one.part == CHECKPOINT and deciding.part == SOURCE and key in _SHARED
                 (warnings if both else notes).append(_notice(one, key, text))
 
 
 def _notice(one: Connector, key: str, text: str) -> Notice:
     entry = one.entry(key)
-    return Notice(entry.line, entry.name, entry.of_owner(text), one.file)
+    return Notice(entry.line, entry.name, entry.of_owner(f"{entry.name} {text}"), one.file)
 
 
 def _reader(key: str) -> str:

@@ -123,7 +123,11 @@ def _no_effect(setting: Setting[object], at: Address, entry: Entry, aliases: tup
 def _read_from(setting: Setting[object], at: Address, entry: Entry, aliases: tuple[str, ...]) -> str:
     """The places of a setting, spelt with the aliases of the key in question where it has any."""
     source, target = _pair(at, aliases)
-    spelt = (entry.spelt(place.key(setting.name, source, target)) for place in setting.where.read)
+    reads = setting.where.read
+    if entry.spelling:
+        # A connector's settings are all its own; of a cluster's it has only what no flow has.
+        reads = tuple(place for place in reads if place.scope is Scope.FLOW) or reads[:1]
+    spelt = (entry.spelt(place.key(setting.name, source, target)) for place in reads)
     keys = [f"'{key}'" for key in dict.fromkeys(spelt)]
     return keys[0] if len(keys) == 1 else f"{', '.join(keys[:-1])} or {keys[-1]}"
 

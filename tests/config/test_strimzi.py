@@ -1,0 +1,335 @@
+"""Strimzi's resource in its two versions: the same flows as an mm2.properties, and no field passed over in silence."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from heliograph.config import ConfigError, Deployment, load
+from heliograph.config.formats import read_all
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
+
+from .files import deployment as properties
+from .files import patterns
+
+V1 = """\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaMirrorMaker2
+metadata:
+  name: east-to-west
+spec:
+  target:
+    alias: B
+    bootstrapServers: b:9092
+  mirrors:
+    - source:
+        alias: A
+        bootstrapServers: a:9092
+      sourceConnector: {}
+"""
+V1BETA2 = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaMirrorMaker2
+metadata:
+  name: east-to-west
+spec:
+  version: 3.9.0
+  replicas: 2
+  connectCluster: B
+  clusters:
+    - alias: A
+      bootstrapServers: a:9092
+    - alias: B
+      bootstrapServers: b:9092
+      config:
+        config.storage.replication.factor: -1
+        producer.max.request.size: 2000000
+  mirrors:
+    - sourceCluster: A
+      targetCluster: B
+      sourceConnector:
+        tasksMax: 3
+        autoRestart:
+          enabled: true
+        config:
+          replication.factor: -1
+          sync.topic.acls.enabled: "false"
+          source.consumer.fetch.min.bytes: 10
+      checkpointConnector:
+        config:
+          sync.group.offsets.enabled: true
+          checkpoints.topic.replication.factor: 1
+      heartbeatConnector:
+        config:
+          heartbeats.topic.replication.factor: 1
+      topicsPattern: "orders|customers.*"
+      topicsBlacklistPattern: ".*[.]tmp"
+      groupsPattern: "shop-.*"
+      groupsExcludePattern: "shop-test"
+"""
+SAME = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+B.producer.max.request.size = 2000000
+A->B.enabled = true
+A->B.tasks.max = 3
+A->B.replication.factor = -1
+A->B.sync.topic.acls.enabled = false
+A->B.source.consumer.fetch.min.bytes = 10
+A->B.sync.group.offsets.enabled = true
+A->B.checkpoints.topic.replication.factor = 1
+A->B.heartbeats.topic.replication.factor = 1
+A->B.topics = orders|customers.*
+A->B.topics.exclude = .*[.]tmp
+A->B.groups = shop-.*
+A->B.groups.exclude = shop-test
+"""
+
+
+def read(tmp_path: Path, text: str, name: str = "mm2.yaml") -> Deployment:
+    file = tmp_path / name
+    file.write_text(text)
+    return load(file)
+
+
+def error(tmp_path: Path, text: str) -> str:
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, text)
+    assert "\n" not in str(raised.value)
+    return str(raised.value).replace(f"{tmp_path}/", "")
+
+
+def said(tmp_path: Path, notices: tuple[object, ...]) -> list[str]:
+    return [str(notice).replace(f"{tmp_path}/", "") for notice in notices]
+
+
+def test_a_v1_resource_with_a_source_connector_alone(tmp_path: Path) -> None:
+    deployment = read(tmp_path, V1)
+    (flow,) = deployment.flows
+    (bare,) = properties(SAME[: SAME.index("B.producer")] + "A->B.enabled = true\n").flows
+    assert flow == Flow(bare.source, bare.target, frozenset({SOURCE}))
+    assert (deployment.beats, deployment.warnings, deployment.notes) == ((), (), ())
+
+
+def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) -> None:
+    deployment = read(tmp_path, V1BETA2)
+    assert deployment.flows == properties(SAME).flows
+    assert deployment.flows[0].parts == {SOURCE, CHECKPOINT, HEARTBEAT}
+    assert deployment.beats == ()
+    assert said(tmp_path, deployment.warnings) == [
+        "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: call it "
+        "'spec.mirrors[0].topicsExcludePattern'"
+    ]
+    assert said(tmp_path, deployment.notes) == [
+        "mm2.yaml:6: spec.version has no meaning here: there is no Kafka Connect of some version",
+        "mm2.yaml:7: spec.replicas has no meaning here: Spark's executors do the work: see --master and --conf",
+        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor is known, but this version does not "
+        "act on it",
+        "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart has no meaning here: what fails is started again in "
+        "any case",
+    ]
+
+
+def test_a_resource_may_be_json_as_kubectl_prints_it(tmp_path: Path) -> None:
+    resource = {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaMirrorMaker2",
+        "spec": {
+            "target": {"alias": "B", "bootstrapServers": "b:9092"},
+            "mirrors": [{"source": {"alias": "A", "bootstrapServers": "a:9092"}, "sourceConnector": {}}],
+        },
+    }
+    assert read(tmp_path, json.dumps(resource), "one.json").flows == read(tmp_path, V1).flows
+    both = {"apiVersion": "v1", "kind": "List", "items": [resource]}
+    assert read(tmp_path, json.dumps(both), "list.json").flows == read(tmp_path, V1).flows
+
+
+def test_several_documents_make_one_deployment(tmp_path: Path) -> None:
+    back = V1.replace("alias: A", "alias: X").replace("alias: B", "alias: A").replace("alias: X", "alias: B")
+    back = back.replace("a:9092", "x:9092").replace("b:9092", "a:9092").replace("x:9092", "b:9092")
+    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata:\n  name: me\n"
+    deployment = read(tmp_path, f"{V1}---\n{back}---\n{user}")
+    assert [flow.name for flow in deployment.flows] == ["A->B", "B->A"]
+    assert [note.text for note in deployment.notes] == ["a resource of kind KafkaUser is passed over"]
+
+
+@pytest.mark.parametrize("off", ["pause: true", "state: paused", "state: stopped"])
+def test_a_paused_connector_does_not_run(tmp_path: Path, off: str) -> None:
+    text = V1 + f"      checkpointConnector:\n        {off}\n"
+    deployment = read(tmp_path, text)
+    assert deployment.flows[0].parts == {SOURCE}
+    assert "spec.mirrors[0].checkpointConnector is paused or stopped: it does not run" in deployment.notes[0].text
+
+
+def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> None:
+    text = V1.replace(
+        "        bootstrapServers: a:9092\n", "        bootstrapServers: a:9092\n        config: {ssl.protocol: x}\n"
+    )
+    deployment = read(tmp_path, text)
+    assert said(tmp_path, deployment.notes) == [
+        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not act on it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("added", "says"),
+    [
+        ("  jvmOptions: {}\n", "spec.jvmOptions has no meaning here: memory and cores are Spark's"),
+        ("  template: {pod: {}}\n", "spec.template has no meaning here: it is about Strimzi's pods"),
+        ("  metricsConfig: {type: jmxPrometheusExporter}\n", "spec.metricsConfig has no meaning here"),
+        ("  rack: {topologyKey: zone}\n", "spec.rack has no meaning here: this version does not choose replicas"),
+    ],
+)
+def test_fields_about_pods_are_noted(tmp_path: Path, added: str, says: str) -> None:
+    (note,) = read(tmp_path, V1 + added).notes
+    assert says in str(note)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (V1 + "  replica: 3\n", "mm2.yaml:14: unknown field 'spec.replica': did you mean 'spec.replicas'?"),
+        (V1 + "      topicPattern: x\n", "did you mean 'spec.mirrors[0].topicsPattern'?"),
+        (V1.replace("alias: B", "alias: B\n    groupID: x"), "did you mean 'spec.target.groupId'?"),
+        (
+            V1.replace("sourceConnector: {}", "sourceConnector: {taskMax: 3}"),
+            "unknown field 'spec.mirrors[0].sourceConnector.taskMax': did you mean",
+        ),
+        (
+            V1.replace("sourceConnector: {}", "sourceConnector: {config: {topcs: x}}"),
+            "mm2.yaml:13: unknown setting 'spec.mirrors[0].sourceConnector.config.topcs': did you mean "
+            "'spec.mirrors[0].sourceConnector.config.topics'?",
+        ),
+        (V1 + "frobnicate: 1\n", "unknown field 'frobnicate': it is ignored"),
+    ],
+)
+def test_unknown_fields_are_warned_about_with_the_nearest_name(tmp_path: Path, text: str, says: str) -> None:
+    (warning,) = said(tmp_path, read(tmp_path, text).warnings)
+    assert says in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (V1.replace("io/v1", "io/v7"), "mm2.yaml:1: apiVersion: 'kafka.strimzi.io/v7' is not one of"),
+        (V1.replace("alias: A", "alias: B"), "spec.mirrors[0]: source and target are the same cluster B"),
+        (V1.replace("bootstrapServers: b:9092", ""), "no spec.target.bootstrapServers"),
+        (
+            V1.replace("bootstrapServers: b:9092", "bootstrapServers: b"),
+            "mm2.yaml:8: spec.target.bootstrapServers: 'b' has an address without a port",
+        ),
+        (
+            V1.replace("sourceConnector: {}", "sourceConnector: {tasksMax: many}"),
+            "mm2.yaml:13: spec.mirrors[0].sourceConnector.tasksMax: 'many' is not a whole number",
+        ),
+        (V1.replace("sourceConnector: {}", "sourceConnector: {state: off}"), "state: 'off' is not one of running"),
+        (V1 + "      topicsPattern: '(a'\n", "mm2.yaml:14: spec.mirrors[0].topicsPattern: '(a' is no list of regular"),
+        (V1BETA2.replace("sourceCluster: A", "sourceCluster: C"), "sourceCluster: 'C' is not in spec.clusters (A, B)"),
+        (V1BETA2.replace("connectCluster: B", "connectCluster: C"), "spec.connectCluster: 'C' is not in spec.clusters"),
+        (V1.replace("      sourceConnector: {}\n", ""), "no KafkaMirrorMaker2 with a connector is in it"),
+        (V1[: V1.index("  mirrors")], "spec.mirrors: there is no mirror"),
+        ("kind: Kafka\napiVersion: x\n", "no KafkaMirrorMaker2 with a connector is in it"),
+        ("a: [b\n", "this is no YAML: "),
+        ("a: !!python/object:os.system x\n", "no connector.class: this is no connector"),
+    ],
+)
+def test_what_cannot_be_run_is_named_with_its_field(tmp_path: Path, text: str, says: str) -> None:
+    assert says in error(tmp_path, text)
+
+
+SECURE = """\
+tls:
+  trustedCertificates:
+    - secretName: a-ca
+      pattern: "*.crt"
+authentication:
+  type: scram-sha-512
+  username: mirror
+  passwordSecret: {secretName: a-user, password: password}
+"""
+
+
+def secure(tmp_path: Path, text: str) -> tuple[dict[str, str], list[str]]:
+    """The settings of cluster A with this text among its fields, and the notes about them."""
+    file = tmp_path / "mm2.yaml"
+    file.write_text(V1.replace("        alias: A\n", "        alias: A\n" + textwrap.indent(text, " " * 8)))
+    document = read_all([file])
+    given = {at.name: entry.value for at, entry in document.values.entries.items() if at.owner == "A"}
+    del given["bootstrap.servers"]
+    return given, [note.text for note in document.notes if "is taken for" not in note.text]
+
+
+def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: Path) -> None:
+    given, notes = secure(tmp_path, SECURE)
+    assert given == {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "${env:A_CA}",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="mirror" password="${env:A_PASSWORD}";',
+    }
+    assert notes == [
+        "spec.mirrors[0].source.tls.trustedCertificates: a secret's content is not in this file: put it into the "
+        "environment variable A_CA, or write 'ssl.truststore.certificates' under config, for example as "
+        "${file:/path/to/file.properties:key}",
+        "spec.mirrors[0].source.authentication.passwordSecret: a secret's content is not in this file: put it into the "
+        "environment variable A_PASSWORD, or write 'sasl.jaas.config' under config, for example as "
+        "${file:/path/to/file.properties:key}",
+    ]
+
+
+def test_a_setting_under_config_goes_before_a_secret(tmp_path: Path) -> None:
+    own = "config:\n  sasl.jaas.config: ${file:/secrets:a}\n  ssl.truststore.certificates: ${file:/secrets:ca}\n"
+    given, notes = secure(tmp_path, SECURE + own)
+    assert (given["sasl.jaas.config"], notes) == ("${file:/secrets:a}", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tls: {}\n", {"security.protocol": "SSL"}),
+        (
+            "tls: {}\nauthentication: {type: tls, certificateAndKey: {secretName: s, certificate: c, key: k}}\n",
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": "${env:A_CERTIFICATE}",
+                "ssl.keystore.key": "${env:A_KEY}",
+            },
+        ),
+        (
+            "authentication: {type: custom, sasl: true, config: {sasl.mechanism: AWS_MSK_IAM}}\n",
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM"},
+        ),
+        (
+            "authentication: {type: oauth, clientId: me, tokenEndpointUri: 'https://x/y', clientSecret: {key: k}}\n",
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": "https://x/y",
+                "sasl.oauthbearer.client.credentials.client.id": "me",
+                "sasl.oauthbearer.client.credentials.client.secret": "${env:A_CLIENT_SECRET}",
+            },
+        ),
+    ],
+)
+def test_every_kind_of_authentication_has_its_settings(tmp_path: Path, text: str, expected: dict[str, str]) -> None:
+    assert secure(tmp_path, text)[0] == expected
+
+
+def test_an_unknown_authentication_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"authentication\.type: 'magic' is not one of tls, plain"):
+        secure(tmp_path, "authentication: {type: magic}\n")
+
+
+def test_patterns_are_for_the_connectors_that_read_them(tmp_path: Path) -> None:
+    deployment = read(tmp_path, V1 + "      topicsPattern: a\n      groupsPattern: b\n")
+    assert patterns(deployment.flows[0].topics).include == ("a",)
+    assert [note.text for note in deployment.notes] == [
+        "spec.mirrors[0].groupsPattern has no effect: only a MirrorCheckpointConnector reads it"
+    ]
