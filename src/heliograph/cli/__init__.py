@@ -8,6 +8,7 @@ addresses.
 import typer
 
 from heliograph import __version__
+from heliograph.cli.config import config
 from heliograph.cli.demo import demo
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command("run")(run)
 app.command("status")(status)
+app.command("config")(config)
 app.command("sandbox")(sandbox)
 app.command("demo")(demo)
 

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from heliograph.cli.screen import fail, progress_line, set_up_logging
-from heliograph.config import ConfigError, Deployment, load
+from heliograph.cli.screen import FILES, fail, progress_line, set_up_logging
+from heliograph.config import ConfigError, Deployment, load_all
 from heliograph.engine.spark import SparkFailed
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
@@ -25,7 +25,7 @@ _LINE_EVERY = 10.0
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An mm2.properties file.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
     until_caught_up: Annotated[
         bool,
         typer.Option("--until-caught-up", help="End when every mirror has reached the source's end as of the start."),
@@ -48,7 +48,7 @@ def run(
     set_up_logging(console, verbose)
     settings = _settings(conf or [])
     try:
-        deployment = load(file)
+        deployment = load_all(files)
     except ConfigError as error:
         for warning in error.warnings:
             log.warning("%s", warning)
@@ -60,9 +60,9 @@ def run(
     try:
         flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
     except UnreachableCluster as error:
-        fail(f"{file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
+        fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
     except (SparkDied, SparkFailed, WireError) as error:
-        fail(f"{file}: {error}", 1)
+        fail(f"{deployment.file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
     stopped = sum(flow.stopped for flow in flows)

@@ -12,6 +12,8 @@ from rich.text import Text
 
 from heliograph.service.status import FlowStatus
 
+FILES = "An mm2.properties; or connectors as JSON, Strimzi's YAML, or a directory of such files."
+
 _PLAIN = "%(asctime)s %(levelname)-7s %(message)s"
 
 

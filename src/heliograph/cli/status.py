@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from heliograph.cli.screen import fail, flow_table, number
-from heliograph.config import ConfigError, load
+from heliograph.cli.screen import FILES, fail, flow_table, number
+from heliograph.config import ConfigError, load_all
 from heliograph.model.flow import Flow
 from heliograph.service.status import FlowStatus, Seen, last_status, to_json
 from heliograph.wire.cluster import ClusterClient
@@ -19,7 +19,7 @@ _OLD = 20.0  # a running flow says something every few seconds
 
 
 def status(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An mm2.properties file.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show how the flows of FILE are doing: totals, lag, partitions by state, and what went wrong.
@@ -30,13 +30,13 @@ def status(
     Example: heliograph status mm2.properties
     """
     try:
-        flows = load(file).flows
+        deployment = load_all(files)
     except ConfigError as error:
         fail(str(error), 2)
     try:
-        seen = asyncio.run(_look(flows))
+        seen = asyncio.run(_look(deployment.flows))
     except WireError as error:
-        fail(f"{file}: {error}", 2)
+        fail(f"{deployment.file}: {error}", 2)
     if as_json:
         typer.echo(json.dumps([_as_json(flow, one) for flow, one in seen]))
     else:

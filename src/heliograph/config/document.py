@@ -18,12 +18,14 @@ from heliograph.config.values import Values
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`warnings` and `notes` are what the format's reader has to say; about the settings themselves `review` speaks."""
+    """`warnings` and `notes` are what the format's reader has to say; about the settings themselves `review` speaks.
+    `replaced` are entries that another one of the same key took the place of."""
 
     values: Values
     aliases: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
     notes: tuple[Notice, ...] = ()
+    replaced: tuple[Entry, ...] = ()
 
 
 def from_properties(file: str, entries: tuple[Entry, ...]) -> Document:
@@ -35,7 +37,8 @@ def from_properties(file: str, entries: tuple[Entry, ...]) -> Document:
     except ConfigError as error:
         error.warnings = warnings
         raise
-    return Document(values, aliases, warnings)
+    replaced = tuple(entry for entry in entries if latest[entry.key] is not entry)
+    return Document(values, aliases, warnings, replaced=replaced)
 
 
 def _values(file: str, latest: dict[str, Entry]) -> tuple[Values, tuple[str, ...]]:

@@ -53,14 +53,14 @@ USUAL_PROVIDERS = {
     "strimzidir": f"{_PROVIDERS}.DirectoryConfigProvider",
 }
 # What all connectors of a flow must agree on: names of topics come from these.
-_AGREED: tuple[Setting[object], ...] = (
+AGREED: tuple[Setting[object], ...] = (
     REPLICATION_POLICY_CLASS,
     REPLICATION_POLICY_SEPARATOR,
     INTERNAL_TOPIC_SEPARATOR_ENABLED,
     OFFSET_SYNCS_LOCATION,
 )
 # What source and checkpoint connector both read.
-_SHARED = frozenset(
+SHARED = frozenset(
     name
     for one in (TOPICS, TOPICS_EXCLUDE, TOPIC_FILTER_CLASS, EMIT_OFFSET_SYNCS_ENABLED)
     for name in (one.name, *one.old_names)
@@ -83,12 +83,13 @@ def document(
     flows = _flows(found)
     said = list(notes)
     warned = list(warnings)
+    replaced: list[Entry] = []
     entries = {_top(CLUSTERS.name): Entry(0, CLUSTERS.name, ", ".join(aliases))}
     for (source, target), parts in flows.items():
         _agree(parts)
         for one in parts.values():
             _add_shared(entries, one)
-        entries |= dict(_settings(parts, said, warned))
+        entries |= dict(_settings(parts, said, warned, replaced))
         running = _running(parts, said)
         owner = f"{source}->{target}"
         entries[_of_flow(owner, ENABLED)] = Entry(0, f"{owner}.{ENABLED.name}", "true" if running else "false")
@@ -109,7 +110,13 @@ def document(
         providers = declared_providers(top)
     except ValueError as bad:
         raise ConfigError(f"{file}: config.providers: {bad}") from None
-    return Document(Values(file, entries, providers), aliases, tuple(dict.fromkeys(warned)), tuple(dict.fromkeys(said)))
+    return Document(
+        Values(file, entries, providers),
+        aliases,
+        tuple(dict.fromkeys(warned)),
+        tuple(dict.fromkeys(said)),
+        tuple(replaced),
+    )
 
 
 def _top(name: str) -> Address:
@@ -177,7 +184,7 @@ def _add_shared(entries: dict[Address, Entry], one: Connector) -> None:
 def _agree(parts: Mapping[str, Connector]) -> None:
     """Connectors of one flow that call topics differently would not find each other's."""
     connectors = tuple(parts.values())
-    for setting in _AGREED:
+    for setting in AGREED:
         first = connectors[0]
         one = first.given.get(setting.name)
         for other in connectors[1:]:
@@ -197,7 +204,7 @@ def _agree(parts: Mapping[str, Connector]) -> None:
 
 
 def _settings(
-    parts: Mapping[str, Connector], notes: list[Notice], warnings: list[Notice]
+    parts: Mapping[str, Connector], notes: list[Notice], warnings: list[Notice], replaced: list[Entry]
 ) -> Iterator[tuple[Address, Entry]]:
     """The settings of the flow itself, each by the connector that it is for."""
     for one in parts.values():
@@ -211,10 +218,12 @@ def _settings(
             elif deciding is None:
                 text = f"has no effect: only a {_reader(key)} reads it"
                 notes.append(_notice(one, key, text))
+                yield address, one.entry(key, address)
             elif key not in deciding.given or deciding.given[key].value.strip() != one.given[key].value.strip():
                 text = f"has no effect: the flow goes by {deciding.label}"
-                both = one.part == CHECKPOINT and deciding.part == SOURCE and key in _SHARED
+                both = one.part == CHECKPOINT and deciding.part == SOURCE and key in SHARED
                 (warnings if both else notes).append(_notice(one, key, text))
+                replaced.append(one.entry(key, address))
 
 
 def _notice(one: Connector, key: str, text: str) -> Notice:

@@ -50,14 +50,14 @@ _CONNECTOR_NEEDLESS = {
     "listOffsets": "how far mirrors have got is shown by `heliograph status`",
     "alterOffsets": "how far a mirror has got is read from the mirror itself",
 }
-_PATTERNS = {
+PATTERNS = {
     "topicsPattern": "topics",
     "topicsExcludePattern": "topics.exclude",
     "groupsPattern": "groups",
     "groupsExcludePattern": "groups.exclude",
 }
 _OLD_PATTERNS = {"topicsBlacklistPattern": "topicsExcludePattern", "groupsBlacklistPattern": "groupsExcludePattern"}
-_WORKER = {
+WORKER = {
     "groupId": "group.id",
     "configStorageTopic": "config.storage.topic",
     "statusStorageTopic": "status.storage.topic",
@@ -180,12 +180,12 @@ def _cluster(read: Resource, node: Node, path: str) -> _Cluster:
     for name in ("alias", "bootstrapServers"):
         if not node.text(name):
             raise read.error(node.line, f"no {path}{name}")
-    read.check(node, path, (*_CLUSTER, *(_WORKER if path == "spec.target." else ())))
+    read.check(node, path, (*_CLUSTER, *(WORKER if path == "spec.target." else ())))
     return _Cluster(node.text("alias"), path, node)
 
 
 def _mirror(read: Resource, table: Table, path: str, clusters: dict[str, _Cluster], target: _Cluster | None) -> None:
-    known = ("sourceCluster", "targetCluster", "source", *FIELDS.values(), *_PATTERNS, *_OLD_PATTERNS)
+    known = ("sourceCluster", "targetCluster", "source", *FIELDS.values(), *PATTERNS, *_OLD_PATTERNS)
     read.check(table, path, known)
     inline = table.get("source")
     source = _cluster(read, inline.value, f"{path}source.") if inline else _named(read, table, path, "source", clusters)
@@ -226,8 +226,8 @@ def _patterns(read: Resource, table: Table, path: str) -> dict[str, Given]:
             text = "is ignored: it is the old name of" if better else "is an old name: call it"
             warning = f"'{path}{old}' {text} '{path}{new}'"
             read.warnings.append(Notice(field.line, f"{path}{old}", warning, read.file))
-            given[_PATTERNS[new]] = Given(str(field.value), field.line, f"{path}{old}")
-    for name, key in _PATTERNS.items():
+            given[PATTERNS[new]] = Given(str(field.value), field.line, f"{path}{old}")
+    for name, key in PATTERNS.items():
         if (field := table.get(name)) is not None:
             given[key] = Given(str(field.value), field.line, f"{path}{name}")
     return given
@@ -268,7 +268,7 @@ def _config(read: Resource, table: Table, path: str) -> dict[str, Given]:
 
 def _add_worker(read: Resource, target: _Cluster) -> None:
     given = _config(read, target.table, target.path)
-    for name, key in _WORKER.items():
+    for name, key in WORKER.items():
         if (field := target.table.get(name)) is not None:
             given[key] = Given(str(field.value), field.line, f"{target.path}{name}")
     spelling = ((f"{target.alias}.", f"{target.path}config."),)

@@ -1,0 +1,185 @@
+"""`heliograph config`: what files ask for, where each value comes from, and the same in another format."""
+
+import dataclasses
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heliograph.cli.screen import FILES, fail
+from heliograph.config import ConfigError, Deployment
+from heliograph.config.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
+from heliograph.config.deployment import assemble
+from heliograph.config.document import Document
+from heliograph.config.explain import Explanation, Found, explain
+from heliograph.config.formats import read_all
+from heliograph.config.outline import addresses, class_name, outline
+from heliograph.config.secrets import shown
+from heliograph.config.setting import Scope
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Cluster, Flow
+from heliograph.model.names import AllBut, Matches, NameFilter
+from heliograph.model.policy import ReplicationPolicy
+
+_PARTS = {SOURCE: "copies records", CHECKPOINT: "translates group offsets", HEARTBEAT: "writes heartbeats"}
+
+
+class Format(StrEnum):
+    properties = PROPERTIES
+    connect = CONNECT
+    strimzi = STRIMZI
+
+
+def config(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help=FILES, show_default=False),
+    ],
+    key: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="KEY", help="Say where the value of a setting comes from, for each flow."),
+    ] = None,
+    to: Annotated[Format | None, typer.Option("--to", help="Print the same flows in another format.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Show the clusters and flows of FILE as they would run. Talks to no cluster.
+
+    Secrets are never shown, and with --to references such as ${env:NAME} stay as they are written. The exit status is 2
+    if FILE cannot be run, or KEY is no setting.
+
+    Example: heliograph config mm2.properties --explain topics
+
+    Example: heliograph config mm2.properties --to connect
+    """
+    if key is not None and to is not None:
+        fail("--explain and --to do not go together", 2)
+    try:
+        document = read_all(files)
+        deployment = assemble(document)
+        if key is not None:
+            explanation = explain(document, deployment, key)
+            typer.echo(json.dumps(dataclasses.asdict(explanation)) if as_json else explained(explanation))
+            return
+    except ConfigError as error:
+        for warning in error.warnings:
+            typer.echo(f"warning: {warning}", err=True)
+        fail(str(error), 2)
+    for warning in deployment.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if to is not None:
+        converted = convert(document, deployment, to.value)
+        for text in (*converted.left_out, *bare_secrets(document)):
+            typer.echo(f"note: {text}", err=True)
+        typer.echo(converted.text, nl=False)
+        return
+    if as_json:
+        typer.echo(json.dumps(outline(document, deployment)))
+        return
+    for note in deployment.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo("\n".join(described(document, deployment)))
+
+
+def explained(explanation: Explanation) -> str:
+    lines = [f"{explanation.key}: {explanation.about}"]
+    if explanation.acted:
+        lines.append(f"It has no effect: {explanation.acted}")
+    lines.append(f"Read from: {', '.join(explanation.places)}" + (" (first wins)" * (len(explanation.places) > 1)))
+    for origin in explanation.origins:
+        lines.append("")
+        if origin.value is None:
+            lines.append(f"{origin.subject}: not set, and there is no default")
+            continue
+        lines.append(f"{origin.subject}: {origin.value.value or '(empty)'}")
+        lines.append(f"    {_where(origin.value)}")
+        lines += [f"    wins over {other.value or '(empty)'}, {_where(other)}" for other in origin.overridden]
+    return "\n".join(lines)
+
+
+def _where(found: Found) -> str:
+    return f"from {found.place}, {found.written}" if found.written else "the default"
+
+
+def described(document: Document, deployment: Deployment) -> list[str]:
+    lines = [f"clusters of {deployment.file}"]
+    for cluster in deployment.clusters.values():
+        lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or 'no address'}")
+        lines += [f"    {name} = {value}" for name, value in _settings_of(document, cluster)]
+    for flow in deployment.flows:
+        lines += ["", *_flow(flow)]
+    for beat in deployment.beats:
+        every = _every(beat.heartbeats.every)
+        lines += ["", f"{beat.name}: writes heartbeats only, {every}"]
+    return lines
+
+
+def _settings_of(document: Document, cluster: Cluster) -> list[tuple[str, str]]:
+    """What the file has for a cluster besides its address."""
+    return [
+        (address.name, shown(address.name, entry.value))
+        for address, entry in document.values.entries.items()
+        if address.scope is Scope.CLUSTER and address.owner == cluster.alias and address.name != "bootstrap.servers"
+    ]
+
+
+def _flow(flow: Flow) -> list[str]:
+    parts = [words for part, words in _PARTS.items() if part in flow.parts]
+    rows = [
+        ("topics", _names(flow.topics)),
+        ("mirror of 'x'", f"'{flow.mirror_name('x')}', by {_policy(flow.policy)}"),
+        ("new mirrors", _new_mirrors(flow)),
+        ("new topics looked for", _every(flow.refresh_topics_every)),
+        ("topic settings", f"{_every(flow.topic_sync.configs_every)}, {_left_alone(flow.topic_sync.exclude)}"),
+        ("access rules", _every(flow.topic_sync.acls_every)),
+        ("offset syncs", _offset_syncs(flow)),
+        ("work in pieces", f"{flow.tasks_max} at most"),
+        ("aborted records", "left out" if flow.reading.committed_only else "copied"),
+    ]
+    if CHECKPOINT in flow.parts:
+        rows += [
+            ("groups", _names(flow.groups.names)),
+            ("new groups looked for", _every(flow.groups.refresh_every)),
+            ("checkpoints", _every(flow.groups.checkpoints_every)),
+            ("group offsets set", _every(flow.groups.sync_every)),
+        ]
+    if HEARTBEAT in flow.parts:
+        rows.append(("heartbeats", _every(flow.heartbeats.every)))
+    return [f"{flow.name}: {', '.join(parts)}", *(f"  {name + ':':<23}{value}" for name, value in rows)]
+
+
+def _names(names: Matches) -> str:
+    if not isinstance(names, NameFilter):
+        return f"by {class_name(names)}"
+    included = ", ".join(names.include) or "none"
+    return f"{included}; but not {', '.join(names.exclude)}" if names.exclude else included
+
+
+def _left_alone(names: Matches) -> str:
+    if isinstance(names, AllBut):
+        return f"those picked by {class_name(names.but)}"
+    return f"all but {_names(names)}"
+
+
+def _policy(policy: ReplicationPolicy) -> str:
+    separator = getattr(policy, "separator", None)
+    return class_name(policy) + (f", separator '{separator}'" if isinstance(separator, str) else "")
+
+
+def _new_mirrors(flow: Flow) -> str:
+    replicas = (
+        "replicas as the target decides" if flow.replication_factor < 0 else f"{flow.replication_factor} replicas"
+    )
+    least = f", {flow.least_partitions} partitions at least" if flow.least_partitions else ""
+    return replicas + least
+
+
+def _offset_syncs(flow: Flow) -> str:
+    if not flow.offset_syncs.enabled:
+        return "none"
+    cluster = flow.target if flow.offset_syncs.on_target else flow.source
+    return f"to {cluster.alias}, every {flow.offset_syncs.lag_max} records at the latest"
+
+
+def _every(seconds: float | None) -> str:
+    return "never" if seconds is None else f"every {seconds:g} s"

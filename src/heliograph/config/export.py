@@ -1,0 +1,139 @@
+"""The connectors that MirrorMaker 2's driver would make of a document: the way from any format to Connect's.
+
+Values are taken as they are written, so references to secrets stay references. What Connect's workers or the driver are
+set up with has no place in a connector; it is listed apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from heliograph.config import catalogue
+from heliograph.config.clients import CLIENT_ID, REQUEST_TIMEOUT
+from heliograph.config.connector import CLASSES, KAFKA
+from heliograph.config.connectors import OF_CHECKPOINT, OF_HEARTBEAT
+from heliograph.config.document import Document
+from heliograph.config.entry import Entry
+from heliograph.config.joining import AGREED, SHARED, is_of_clients
+from heliograph.config.mirroring import CLUSTERS, CONFIG_PROVIDERS, ENABLED, PARTS
+from heliograph.config.scopes import Address
+from heliograph.config.setting import Scope
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, Flow
+
+_FALLBACKS = (CLIENT_ID.name, REQUEST_TIMEOUT.name)
+_KINDS = ("consumer.", "producer.", "admin.")
+_OF_CLIENTS = ("source.", "target.", *_KINDS, CONFIG_PROVIDERS.name)
+_AGREED = frozenset(setting.name for setting in AGREED)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A connector of a flow. `config` has neither class nor name nor aliases."""
+
+    source: str
+    target: str
+    part: str
+    config: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}->{self.target}.{CLASSES[self.part]}"
+
+    def whole_config(self) -> dict[str, str]:
+        identity = {
+            "connector.class": f"{KAFKA}.{CLASSES[self.part]}",
+            "source.cluster.alias": self.source,
+            "target.cluster.alias": self.target,
+        }
+        return identity | self.config
+
+
+def connectors(document: Document, flows: Iterable[Flow]) -> Iterator[Exported]:
+    for flow in flows:
+        source, target = flow.source.alias, flow.target.alias
+        config = flow_config(document, source, target)
+        parts = [part for part in CLASSES if part in flow.parts]
+        owners = {CHECKPOINT: OF_CHECKPOINT, HEARTBEAT: OF_HEARTBEAT}
+        for part in parts:
+            foreign = frozenset[str]().union(*(owners.get(other, frozenset()) for other in parts if other != part))
+            # The first connector holds what is the flow's own; the others what they read themselves, or must agree on.
+            kept = {
+                key: value
+                for key, value in config.items()
+                if key not in foreign and (part == parts[0] or _is_read_by(part, key))
+            }
+            yield Exported(source, target, part, kept)
+
+
+def _is_read_by(part: str, key: str) -> bool:
+    own = OF_CHECKPOINT | SHARED if part == CHECKPOINT else OF_HEARTBEAT
+    return key in own or key in _AGREED or key.startswith(_OF_CLIENTS)
+
+
+def flow_config(document: Document, source: str, target: str) -> dict[str, str]:
+    """All that a connector of the flow could read, as one flat map."""
+    entries = document.values.entries
+    config: dict[str, str] = {}
+    for address, entry in entries.items():
+        if address.scope is Scope.TOP:
+            config |= dict.fromkeys(_from_top(document, address.name, source, target), entry.value)
+    for address, entry in entries.items():
+        if address.scope is Scope.CLUSTER and address.owner in (source, target):
+            config |= dict.fromkeys(_from_cluster(address, source), entry.value)
+    for address, entry in entries.items():
+        if address.owner == f"{source}->{target}" and address.name not in (ENABLED.name, PARTS.name):
+            config[address.name] = entry.value
+    for name in _FALLBACKS:
+        _fall_back(document, config, name, source, ("source.consumer.", "consumer."))
+        _fall_back(document, config, name, target, ("target.admin.", "admin."))
+        _fall_back(document, config, name, target, ("producer.override.",))
+    return config
+
+
+def _from_top(document: Document, name: str, source: str, target: str) -> Iterator[str]:
+    if name.startswith(CONFIG_PROVIDERS.name):
+        yield name
+    elif is_of_clients(name):
+        for side, alias in (("source", source), ("target", target)):
+            if Address(Scope.CLUSTER, alias, name) not in document.values.entries:
+                yield f"{side}.cluster.{name}"
+    elif name not in (ENABLED.name, PARTS.name) and all(catalogue.find(one, name) for one in (Scope.TOP, Scope.FLOW)):
+        yield name
+
+
+def _from_cluster(address: Address, source: str) -> Iterator[str]:
+    side = "source" if address.owner == source else "target"
+    name = address.name
+    if is_of_clients(name):
+        yield f"{side}.cluster.{name}"
+    elif side == "target" and name.startswith("producer."):
+        yield "producer.override." + name.removeprefix("producer.")
+    elif name.startswith(_KINDS):
+        hit = catalogue.find(Scope.FLOW, f"{side}.{name}")
+        # Clients of a cluster that this flow does not have are another flow's.
+        if hit is not None and (hit.acted or not hit.setting.acted):
+            yield f"{side}.{name}"
+
+
+def _fall_back(document: Document, config: dict[str, str], name: str, alias: str, prefixes: tuple[str, ...]) -> None:
+    """A name or timeout of a cluster, or of all, is for those of its clients that have none."""
+    entries = document.values.entries
+    entry = entries.get(Address(Scope.CLUSTER, alias, name)) or entries.get(Address(Scope.TOP, "", name))
+    if entry is not None and not any(f"{prefix}{name}" in config for prefix in prefixes):
+        config[f"{prefixes[0]}{name}"] = entry.value
+
+
+def of_workers(document: Document, targets: Iterable[str]) -> dict[Address, Entry]:
+    """What is about Connect's workers at these targets, or about MM2's driver: known, but in no connector."""
+    wanted = {*targets, ""}
+    return {
+        address: entry
+        for address, entry in document.values.entries.items()
+        if address.scope is not Scope.FLOW
+        and address.owner in wanted
+        and address.name not in (CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS)
+        and not address.name.startswith((*_KINDS, CONFIG_PROVIDERS.name))
+        and not is_of_clients(address.name)
+        and not (address.scope is Scope.TOP and catalogue.find(Scope.FLOW, address.name) is not None)
+    }
