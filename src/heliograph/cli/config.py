@@ -18,7 +18,7 @@ from heliograph.config.formats import read_all
 from heliograph.config.outline import addresses, class_name, outline
 from heliograph.config.secrets import shown
 from heliograph.config.setting import Scope
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Cluster, Flow
+from heliograph.model.flow import CHECKPOINT, DEFAULT_CONFIG_PROPERTIES_EXCLUDE, HEARTBEAT, SOURCE, Cluster, Flow
 from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import ReplicationPolicy
 
@@ -128,14 +128,17 @@ def _flow(flow: Flow) -> list[str]:
     rows = [
         ("topics", _names(flow.topics)),
         ("mirror of 'x'", f"'{flow.mirror_name('x')}', by {_policy(flow.policy)}"),
-        ("new mirrors", _new_mirrors(flow)),
-        ("new topics looked for", _every(flow.refresh_topics_every)),
-        ("topic settings", f"{_every(flow.topic_sync.configs_every)}, {_left_alone(flow.topic_sync.exclude)}"),
-        ("access rules", _every(flow.topic_sync.acls_every)),
-        ("offset syncs", _offset_syncs(flow)),
-        ("work in pieces", f"{flow.tasks_max} at most"),
-        ("aborted records", "left out" if flow.reading.committed_only else "copied"),
     ]
+    if SOURCE in flow.parts:
+        rows += [
+            ("new mirrors", _new_mirrors(flow)),
+            ("new topics looked for", _every(flow.refresh_topics_every)),
+            ("topic settings", f"{_every(flow.topic_sync.configs_every)}, {_left_alone(flow.topic_sync.exclude)}"),
+            ("access rules", _every(flow.topic_sync.acls_every)),
+            ("offset syncs", _offset_syncs(flow)),
+            ("work in pieces", f"{flow.tasks_max} at most"),
+            ("aborted records", "left out" if flow.reading.committed_only else "copied"),
+        ]
     if CHECKPOINT in flow.parts:
         rows += [
             ("groups", _names(flow.groups.names)),
@@ -158,7 +161,11 @@ def _names(names: Matches) -> str:
 def _left_alone(names: Matches) -> str:
     if isinstance(names, AllBut):
         return f"those picked by {class_name(names.but)}"
-    return f"all but {_names(names)}"
+    return (
+        "all but those excluded by default"
+        if names == DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+        else f"all but {_names(names)}"
+    )
 
 
 def _policy(policy: ReplicationPolicy) -> str:

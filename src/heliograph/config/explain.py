@@ -130,7 +130,7 @@ def _subjects(
     for one in (*deployment.flows, *deployment.beats):
         pair = (one.source.alias, one.target.alias)
         if owner in ("", one.name, *pair):
-            yield one.name, *pair
+            yield one.name if one in deployment.flows else f"{one.name}, which writes heartbeats only", *pair
 
 
 def _origin(
