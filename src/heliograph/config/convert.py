@@ -11,10 +11,9 @@ from typing import Any
 from heliograph.config.connector import CLASSES
 from heliograph.config.deployment import Deployment
 from heliograph.config.document import Document
-from heliograph.config.export import Exported, connectors, of_workers
+from heliograph.config.export import Exported, connectors, left_out, of_workers
 from heliograph.config.notices import at
 from heliograph.config.providers import references
-from heliograph.config.scopes import Address
 from heliograph.config.secrets import is_secret
 from heliograph.config.setting import Scope
 from heliograph.config.strimzi import FIELDS, KIND, PATTERNS, WORKER
@@ -93,14 +92,16 @@ def _code(found: re.Match[str]) -> str:
 def _connect(document: Document, deployment: Deployment) -> Converted:
     exported = list(connectors(document, (*deployment.flows, *deployment.beats)))
     text = json.dumps([{"name": one.name, "config": one.whole_config()} for one in exported], indent=2)
-    workers = of_workers(document, {one.target for one in exported})
-    reason = "it is for Connect's workers: set it there"
-    return Converted(text + "\n", tuple(_left_out(document, address, reason) for address in workers))
+    return Converted(text + "\n", _left_out(document, deployment, workers=False))
 
 
-def _left_out(document: Document, address: Address, reason: str) -> str:
-    entry = document.values.entries[address]
-    return f"{at(entry.file or document.values.file, entry.line)}: {entry.name} is left out: {reason}"
+def _left_out(document: Document, deployment: Deployment, workers: bool) -> tuple[str, ...]:
+    said = []
+    for address, reason in left_out(document, (*deployment.flows, *deployment.beats), workers):
+        entry = document.values.entries[address]
+        place = at(entry.file or document.values.file, entry.line)
+        said.append(f"{place}: {entry.of_owner(entry.name)} is left out: {reason}")
+    return tuple(said)
 
 
 def _strimzi(document: Document, deployment: Deployment) -> Converted:
@@ -109,21 +110,9 @@ def _strimzi(document: Document, deployment: Deployment) -> Converted:
 
     exported = list(connectors(document, (*deployment.flows, *deployment.beats)))
     texts: list[str] = []
-    left_out: list[str] = []
     for target in dict.fromkeys(one.target for one in exported):
         mine = [one for one in exported if one.target == target]
-        workers = of_workers(document, (target,))
-        known = {
-            address.name: document.values.entries[address].value
-            for address in workers
-            if address.scope is Scope.CLUSTER or re.match(r"(offset|config|status)\.storage\.", address.name)
-        }
-        left_out += [
-            _left_out(document, address, "Strimzi has no place for it")
-            for address in workers
-            if address.name not in known
-        ]
-        resource = _resource(target, mine, known)
+        resource = _resource(target, mine, of_workers(document, (target,)))
         text = yaml.safe_dump(resource, sort_keys=False, allow_unicode=True, width=1000)
         if re.search(r"^ +(ssl|sasl|security)\.", text, re.MULTILINE):
             text = (
@@ -131,7 +120,7 @@ def _strimzi(document: Document, deployment: Deployment) -> Converted:
                 "# and write tls and authentication instead.\n" + text
             )
         texts.append(text)
-    return Converted("---\n".join(texts), tuple(dict.fromkeys(left_out)))
+    return Converted("---\n".join(texts), _left_out(document, deployment, workers=True))
 
 
 def _resource(target: str, exported: list[Exported], workers: dict[str, str]) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heliograph.config import catalogue
+from heliograph.config import catalogue, places
 from heliograph.config.clients import CLIENT_ID, REQUEST_TIMEOUT
 from heliograph.config.connector import CLASSES, KAFKA
 from heliograph.config.connectors import OF_CHECKPOINT, OF_HEARTBEAT
 from heliograph.config.document import Document
-from heliograph.config.entry import Entry
 from heliograph.config.joining import AGREED, SHARED, is_of_clients
 from heliograph.config.mirroring import CLUSTERS, CONFIG_PROVIDERS, ENABLED, PARTS
 from heliograph.config.scopes import Address
@@ -124,16 +123,47 @@ def _fall_back(document: Document, config: dict[str, str], name: str, alias: str
         config[f"{prefixes[0]}{name}"] = entry.value
 
 
-def of_workers(document: Document, targets: Iterable[str]) -> dict[Address, Entry]:
-    """What is about Connect's workers at these targets, or about MM2's driver: known, but in no connector."""
-    wanted = {*targets, ""}
-    return {
-        address: entry
-        for address, entry in document.values.entries.items()
-        if address.scope is not Scope.FLOW
-        and address.owner in wanted
-        and address.name not in (CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS)
-        and not address.name.startswith((*_KINDS, CONFIG_PROVIDERS.name))
-        and not is_of_clients(address.name)
-        and not (address.scope is Scope.TOP and catalogue.find(Scope.FLOW, address.name) is not None)
-    }
+def of_workers(document: Document, targets: Iterable[str]) -> dict[str, str]:
+    """What is about Connect's workers at these targets: known, but in no connector. As in MM2, what stands at top level
+    goes before."""
+    wanted = tuple(targets)
+    entries = document.values.entries
+    found = {at.name: entry.value for at, entry in entries.items() if at.owner in wanted and _is_of_workers(at)}
+    return found | {at.name: entry.value for at, entry in entries.items() if not at.owner and _is_of_workers(at)}
+
+
+def _is_of_workers(address: Address) -> bool:
+    hit = catalogue.find(address.scope, address.name)
+    return hit is not None and hit.setting.where in (places.WORKER, places.WORKER_TOP_FIRST)
+
+
+def left_out(document: Document, flows: Iterable[Flow], workers: bool) -> Iterator[tuple[Address, str]]:
+    """What is in the file but in none of the connectors, with the reason; `workers` is whether there is a place for
+    what is about Connect's workers."""
+    pairs = [(flow.source.alias, flow.target.alias) for flow in flows]
+    for address, entry in document.values.entries.items():
+        if not entry.line or address.name in (CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
+            continue
+        if any(_is_carried(document, address, pair) for pair in pairs):
+            continue
+        if _is_of_workers(address):
+            if not workers or (address.owner and address.owner not in {target for _, target in pairs}):
+                yield address, "it is for Connect's workers: set it there"
+        elif catalogue.find(address.scope, address.name) is None:
+            yield address, "it is no setting"
+        elif address.scope is Scope.FLOW:
+            yield address, f"{address.owner} does not run"
+        else:
+            yield address, "no connector reads it"
+
+
+def _is_carried(document: Document, address: Address, pair: tuple[str, str]) -> bool:
+    match address.scope:
+        case Scope.TOP:
+            if is_of_clients(address.name):
+                return True
+            return any(True for _ in _from_top(document, address.name, *pair))
+        case Scope.CLUSTER:
+            return address.owner in pair and any(True for _ in _from_cluster(address, pair[0]))
+        case Scope.FLOW:
+            return address.owner == "->".join(pair)

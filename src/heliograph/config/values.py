@@ -63,7 +63,8 @@ class Values:
         return texts
 
     def error(self, entry: Entry, text: str) -> ConfigError:
-        return ConfigError(f"{at(entry.file or self.file, entry.line)}: {entry.of_owner(entry.name)}: {text}")
+        place = at(entry.file or self.file, entry.line)
+        return ConfigError(f"{place}: {entry.of_owner(entry.name)}: {' '.join(text.splitlines())}")
 
 
 def _hint(value: str, providers: Mapping[str, Provider | None]) -> str:
