@@ -12,7 +12,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions soak clean
+.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions bench-topics soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -70,6 +70,9 @@ bench: check-java $(STAMP)
 
 bench-partitions: check-java $(STAMP)
 	@$(BIN)/python bench/many_partitions.py $(ARGS)
+
+bench-topics: check-java $(STAMP)
+	@$(BIN)/python bench/many_topics.py $(ARGS)
 
 soak: check-java $(STAMP)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

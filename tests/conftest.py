@@ -22,7 +22,14 @@ def sandbox() -> Iterator[Sandbox]:
 def pair(sandbox: Sandbox) -> Pair:
     # Compaction within a second, for the tests of what it leaves behind; and no retention, which goes by the records'
     # times, and those are from 1970 in some tests.
-    spec = ClusterSpec(settings={"log.cleaner.backoff.ms": "300", "log.retention.ms": "-1"})
+    # Everybody may do everything, but there can be access rules to be read.
+    settings = {
+        "log.cleaner.backoff.ms": "300",
+        "log.retention.ms": "-1",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    spec = ClusterSpec(settings=settings)
     a, b = sandbox.start({"A": spec, "B": spec})
     return Pair(Log(a.bootstrap), Log(b.bootstrap))
 
@@ -45,5 +52,6 @@ def properties(pair: Pair, tmp_path: Path, topic: str) -> Path:
         f"A->B.topics = {topic}.*\n"
         f"replication.factor = 1\n"
         f"refresh.topics.interval.seconds = 1\n"
+        f"emit.heartbeats.enabled = false\nheartbeats.replication.enabled = false\n"
     )
     return file

@@ -53,7 +53,7 @@ class Log:
     def configure(self, topic: str, **configs: str) -> None:
         async def do(client: ClusterClient) -> None:
             settings = {key.replace("_", "."): value for key, value in configs.items()}
-            assert await change_configs(client, topic, settings) is None
+            assert await change_configs(client, {topic: settings}) == {topic: None}
 
         self._with_client(do)
 
@@ -173,6 +173,24 @@ class Log:
         while self.bounds(topic)[1] == end:  # the answer comes before the marker is in the log
             time.sleep(0.02)
         return None
+
+    def topics(self) -> set[str]:
+        found: set[str] = set()
+
+        async def do(client: ClusterClient) -> None:
+            found.update((await client.metadata(None)).topics)
+
+        self._with_client(do)
+        return found
+
+    def exists(self, topic: str) -> bool:
+        found: list[bool] = []
+
+        async def do(client: ClusterClient) -> None:
+            found.append(not (await client.metadata([topic])).topics[topic].error)
+
+        self._with_client(do)
+        return found[0]
 
     def partitions(self, topic: str) -> int:
         counts: list[int] = []

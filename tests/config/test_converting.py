@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from heliograph.config.convert import CONNECT, FORMATS, PROPERTIES, STRIMZI, con
 from heliograph.config.deployment import assemble
 from heliograph.config.document import Document
 from heliograph.config.formats import read_all
+from heliograph.model.flow import ConnectOffsets, Flow
 
 ENDINGS = {PROPERTIES: "properties", CONNECT: "json", STRIMZI: "yaml"}
 ENV = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
@@ -104,6 +106,11 @@ def written(tmp_path: Path, path: Path, form: str, name: str) -> Path:
     return new
 
 
+def plain(flows: tuple[Flow, ...]) -> list[Flow]:
+    """In order, and without the name of Connect's topic, which only Strimzi's newer form must have."""
+    return sorted((replace(one, connect_offsets=ConnectOffsets()) for one in flows), key=lambda flow: flow.name)
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("first", FORMATS)
 @pytest.mark.parametrize("second", FORMATS)
@@ -117,8 +124,8 @@ def test_the_flows_stay_the_same_from_any_format_to_any_other(
     two = written(tmp_path, one, second, "two")
     for path in (one, two):
         _, deployment = read(path)
-        assert sorted(deployment.flows, key=lambda flow: flow.name) == sorted(wanted.flows, key=lambda flow: flow.name)
-        assert sorted(deployment.beats, key=lambda flow: flow.name) == sorted(wanted.beats, key=lambda flow: flow.name)
+        assert plain(deployment.flows) == plain(wanted.flows)
+        assert plain(deployment.beats) == plain(wanted.beats)
         assert "${env:TASKS}" in path.read_text() or name != "full"
         expected = ("is an old name", "loses to")
         assert [one.text for one in deployment.warnings if not any(words in one.text for words in expected)] == []

@@ -6,9 +6,11 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from copying.lease import only, prepare
-from heliograph.control.topics import mirror_configs, plan
+from heliograph.control.configs import new_mirror_configs
+from heliograph.control.topics import plan
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.cluster import NO_ID, Topic
+from heliograph.wire.topics import ConfigEntry
 from logs import Pair
 
 _FLOW = Flow(Cluster("A", (("h", 1),)), Cluster("B", (("h", 1),)))
@@ -39,15 +41,13 @@ def test_internal_and_returning_topics_are_not_mirrored() -> None:
 
 
 def test_a_mirror_gets_the_sources_settings_but_keeps_times_and_compression() -> None:
-    configs = mirror_configs(
-        _FLOW,
-        {
-            "retention.ms": "5",
-            "min.insync.replicas": "2",
-            "message.timestamp.type": "LogAppendTime",
-            "compression.type": "zstd",
-        },
-    )
+    own = {
+        "retention.ms": "5",
+        "min.insync.replicas": "2",
+        "message.timestamp.type": "LogAppendTime",
+        "compression.type": "zstd",
+    }
+    configs = new_mirror_configs(_FLOW.topic_sync, {name: ConfigEntry(name, value, 1) for name, value in own.items()})
     assert configs["retention.ms"] == "5"
     assert "min.insync.replicas" not in configs
     assert configs["message.timestamp.type"] == "CreateTime"

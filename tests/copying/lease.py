@@ -9,7 +9,7 @@ from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.topics import sync_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import MirrorPartition, Outcome, Work
-from heliograph.model.flow import Flow
+from heliograph.model.flow import CONTINUE, Flow
 from heliograph.model.names import NameFilter
 from heliograph.wire.cluster import ClusterClient
 
@@ -20,7 +20,8 @@ async def prepare(flow: Flow) -> tuple[MirrorPartition, ...]:
     try:
         await source.connect()
         await target.connect()
-        await ensure_internal_topics(flow.source.alias, target, dead_letters=True)
+        parking = replace(flow, policies=replace(flow.policies, refused_record=CONTINUE))
+        await ensure_internal_topics(parking, source, target)
         synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
         assert not synced.failed, synced.failed
         return tuple(

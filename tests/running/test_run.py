@@ -196,13 +196,16 @@ def test_an_unreachable_cluster_gives_one_line_and_status_2(properties: Path) ->
 
 def test_three_typos_give_three_warnings_with_line_numbers(properties: Path) -> None:
     lines = properties.read_text().splitlines()
+    first = len(lines) + 1
     lines += ["tasks.mx = 2", "A->B.topics.exlude = x", "B.producer.linger.millis = 5"]
     lines[2] = f"B.bootstrap.servers = 127.0.0.1:{_free_port()}"
     properties.write_text("\n".join(lines))
     done = heliograph("run", properties)
     warned = [line for line in done.stderr.splitlines() if "WARNING" in line]
     assert len(warned) == 3
-    for number, (line, right) in enumerate(zip(warned, ("tasks.max", "topics.exclude", "linger.ms"), strict=True), 8):
+    for number, (line, right) in enumerate(
+        zip(warned, ("tasks.max", "topics.exclude", "linger.ms"), strict=True), first
+    ):
         assert f"{properties.name}:{number}:" in line
         assert right in line
 

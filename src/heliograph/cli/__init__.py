@@ -13,6 +13,7 @@ from heliograph.cli.demo import demo
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
 from heliograph.cli.status import status
+from heliograph.cli.topics import topics
 
 app = typer.Typer(
     name="heliograph",
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("status")(status)
 app.command("config")(config)
+app.command("topics")(topics)
 app.command("sandbox")(sandbox)
 app.command("demo")(demo)
 

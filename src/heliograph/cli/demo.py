@@ -38,6 +38,8 @@ west->east.topics = orders, payments
 
 replication.factor = 1
 refresh.topics.interval.seconds = 5
+# So that the records that are counted are the shops'.
+emit.heartbeats.enabled = false
 """
 
 _NEXT = """
@@ -81,7 +83,7 @@ class Demo:
         self._file = file
         self._console = console
         self._flows = deployment.flows
-        self._running = Running(deployment.flows)
+        self._running = Running((*deployment.flows, *deployment.beats))
         self._clients = [ClusterClient(cluster) for cluster in deployment.clusters.values()]
         self._interrupted = False
 

@@ -12,8 +12,11 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from heliograph.cli.plan import show_plan
 from heliograph.cli.screen import FILES, fail, progress_line, set_up_logging
 from heliograph.config import ConfigError, Deployment, load_all
+from heliograph.control.internal_topics import MissingTopics
+from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
@@ -29,6 +32,9 @@ def run(
     until_caught_up: Annotated[
         bool,
         typer.Option("--until-caught-up", help="End when every mirror has reached the source's end as of the start."),
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what would be created, changed and copied, and change nothing.")
     ] = False,
     master: Annotated[
         str | None, typer.Option(help="Spark master, e.g. local[4] or spark://host:7077.", show_default="local[N]")
@@ -57,11 +63,17 @@ def run(
         log.warning("%s", warning)
     for note in deployment.notes:
         log.info("%s", note)
+    if plan:
+        try:
+            show_plan(deployment, as_json)
+        except (StillRunning, WireError) as error:
+            fail(f"{deployment.file}: {error}", 1)
+        return
     try:
         flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
-    except (SparkDied, SparkFailed, WireError) as error:
+    except (MissingTopics, StillRunning, SparkDied, SparkFailed, WireError) as error:
         fail(f"{deployment.file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
@@ -79,7 +91,8 @@ def run(
 async def _main(
     deployment: Deployment, until_caught_up: bool, master: str | None, conf: dict[str, str], console: Console
 ) -> tuple[list[FlowStatus], list[str]]:
-    running = Running(deployment.flows, master=master, conf=conf, until_caught_up=until_caught_up)
+    flows = (*deployment.flows, *deployment.beats)
+    running = Running(flows, master=master, conf=conf, until_caught_up=until_caught_up)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, running.stop)

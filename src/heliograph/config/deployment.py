@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from heliograph.config import catalogue, clients, connectors, places, review
+from heliograph.config import catalogue, clients, connectors, places, review, workers
 from heliograph.config import mirroring as declared
 from heliograph.config.document import Document
 from heliograph.config.formats import read_all
@@ -23,6 +23,7 @@ from heliograph.config.values import Values
 from heliograph.model.flow import (
     HEARTBEAT,
     Cluster,
+    ConnectOffsets,
     Flow,
     Groups,
     Heartbeats,
@@ -200,6 +201,12 @@ def _flow(values: Values, source: str, target: str) -> Flow:
         heartbeats=Heartbeats(
             every(connectors.EMIT_HEARTBEATS_ENABLED, connectors.EMIT_HEARTBEATS_INTERVAL),
             values.get(connectors.HEARTBEATS_FACTOR, source, target),
+        ),
+        connect_offsets=ConnectOffsets(
+            values.parse(workers.OFFSET_STORAGE_TOPIC, entry)
+            if (entry := values.find(workers.OFFSET_STORAGE_TOPIC, source, target)) is not None
+            else "",
+            values.get(declared.MM2_CONNECTOR, source, target),
         ),
         reading=Reading(
             values.get(clients.FETCH_MAX_BYTES, source, target),

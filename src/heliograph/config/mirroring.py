@@ -189,6 +189,15 @@ RAISE_MIRROR_LIMITS = Setting(
     places.FLOW,
     acted=True,
 )
+MM2_CONNECTOR = Setting(
+    "heliograph.mm2.connector",
+    Text(),
+    "MirrorSourceConnector",
+    "The name of MM2's source connector, under which Connect has noted how far it has come: for taking over from a "
+    "connector that had another name.",
+    places.FLOW,
+    acted=True,
+)
 _POLICY = Choice((FAIL, CONTINUE))
 ON_DATA_LOSS = Setting(
     "heliograph.on.data.loss",
@@ -280,6 +289,7 @@ GROUPS = (
             LEASE_SECONDS,
             MAX_BYTES_PER_SECOND,
             RAISE_MIRROR_LIMITS,
+            MM2_CONNECTOR,
             ON_DATA_LOSS,
             ON_RECREATED_TOPIC,
             ON_FOREIGN_WRITER,

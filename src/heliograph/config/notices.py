@@ -18,7 +18,12 @@ class Notice:
     file: str = ""
 
     def __str__(self) -> str:
-        return f"{at(self.file, self.line)}: {self.text}"
+        return one_line(f"{at(self.file, self.line)}: {self.text}")
+
+
+def one_line(text: str) -> str:
+    """Values are quoted as they stand in a file, and may hold anything: also what ends a line or moves a cursor."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def at(file: str, line: int) -> str:
@@ -31,3 +36,6 @@ class ConfigError(Exception):
     misspelt name."""
 
     warnings: tuple[Notice, ...] = ()
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())

@@ -26,6 +26,16 @@ def _shared(name: str, kind: Kind[object], default: str | None, about: str) -> S
     return Setting(name, kind, default, about, places.WORKER_TOP_FIRST)
 
 
+OFFSET_STORAGE_TOPIC = Setting(
+    "offset.storage.topic",
+    Text(),
+    "mm2-offsets.A.internal",
+    "Topic of Connect's offsets of a flow: where MM2 has noted how far it has come, when Heliograph takes over.",
+    places.WORKER_TOP_FIRST,
+    acted=True,
+)
+
+
 def _converter(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
     return Setting(name, kind, default, about, places.CONVERTER)
 
@@ -47,7 +57,7 @@ _DRIVER = (
     ),
 )
 _STORAGE = (
-    _shared("offset.storage.topic", Text(), "mm2-offsets.A.internal", "Topic for Connect's offsets of a flow."),
+    OFFSET_STORAGE_TOPIC,
     _shared("offset.storage.partitions", Whole(-1, but_not=0), "25", "Its partitions."),
     _shared("offset.storage.replication.factor", _FACTOR, "3", "Its replicas."),
     _shared("offset.storage.*", Text(), None, "Any other setting of that topic."),

@@ -1,49 +1,153 @@
-"""Our own topics on the target: created if they are missing, never changed."""
+"""The topics that a flow needs for itself: created if they are missing, checked if they are there, never changed."""
 
 import asyncio
+import logging
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from heliograph.control.offset_syncs import syncs_topic
+from heliograph.model.flow import CHECKPOINT, CONTINUE, HEARTBEAT, SOURCE, Flow
 from heliograph.model.internal_topics import STATUS, dead_letters_topic, intervals_topic, signals_topic
-from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError, WireError
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topics import Configs, NewTopic, create_topics, describe_configs
+
+log = logging.getLogger(__name__)
 
 _HOUR = str(3600 * 1000)
+_REPLICAS = 3
+_COMPACT = ("cleanup.policy", "compact")
 # Whatever the broker's default: not every installation can read every codec.
 _PLAIN = (("compression.type", "uncompressed"),)
 
 
-async def ensure_internal_topics(source_alias: str, target: ClusterClient, dead_letters: bool = False) -> None:
-    """The intervals (kept for good, compacted), the signals (kept for an hour) and, where wanted, the records that the
-    target refused (kept for good) of one flow."""
-    replicas = min(3, len(target.brokers))
-    wanted = [
-        NewTopic(intervals_topic(source_alias), 1, replicas, (*_PLAIN, ("cleanup.policy", "compact"))),
-        NewTopic(
-            signals_topic(source_alias),
-            STATUS + 1,
-            replicas,
-            (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR)),
-        ),
-    ]
-    if dead_letters:
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """`vital`: copying cannot be exact without it. The others are for MM2's tools and for people."""
+
+    topic: NewTopic
+    on_source: bool
+    vital: bool
+
+    def command(self, bootstrap_servers: Sequence[tuple[str, int]]) -> str:
+        """How to create it by hand."""
+        servers = ",".join(f"{host}:{port}" for host, port in bootstrap_servers)
+        configs = "".join(f" --config {key}={value}" for key, value in self.topic.configs)
+        return (
+            f"kafka-topics.sh --bootstrap-server {servers} --create --topic {self.topic.name} "
+            f"--partitions {self.topic.partitions} --replication-factor {self.topic.replication_factor}{configs}"
+        )
+
+
+class MissingTopics(Exception):
+    """Internal topics that are not there and could not be created, each with the way out."""
+
+
+def internal_topics(flow: Flow, source_brokers: int, target_brokers: int) -> list[InternalTopic]:
+    """What the parts of a flow that run need. No more replicas than there are brokers."""
+    alias, own = flow.source.alias, min(_REPLICAS, target_brokers)
+    wanted = []
+    if flow.parts & {SOURCE, CHECKPOINT}:
+        intervals = NewTopic(intervals_topic(alias), 1, own, (*_PLAIN, _COMPACT))
+        wanted.append(InternalTopic(intervals, False, True))
+    if SOURCE in flow.parts:
+        shortly = (("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR))
+        signals = NewTopic(signals_topic(alias), STATUS + 1, own, (*_PLAIN, *shortly))
+        wanted.append(InternalTopic(signals, False, True))
+    if SOURCE in flow.parts and flow.policies.refused_record == CONTINUE:
         keep = (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", "-1"), ("max.message.bytes", str(1 << 30)))
-        wanted.append(NewTopic(dead_letters_topic(source_alias), 1, replicas, keep))
-    there = (await target.metadata([topic.name for topic in wanted])).topics
-    missing = [topic for topic in wanted if there[topic.name].error]
-    for name, error in (await create_topics(target, missing)).items():
+        wanted.append(InternalTopic(NewTopic(dead_letters_topic(alias), 1, own, keep), False, True))
+    if SOURCE in flow.parts and flow.offset_syncs.enabled:
+        on_source = not flow.offset_syncs.on_target
+        replicas = _at_most(flow.offset_syncs.replication_factor, source_brokers if on_source else target_brokers)
+        wanted.append(InternalTopic(NewTopic(syncs_topic(flow), 1, replicas, (_COMPACT,)), on_source, False))
+    if CHECKPOINT in flow.parts and flow.groups.checkpoints_every is not None:
+        replicas = _at_most(flow.groups.replication_factor, target_brokers)
+        topic = NewTopic(flow.policy.checkpoints_topic(alias), 1, replicas, (_COMPACT,))
+        wanted.append(InternalTopic(topic, False, False))
+    if HEARTBEAT in flow.parts and flow.heartbeats.every is not None:
+        replicas = _at_most(flow.heartbeats.replication_factor, target_brokers)
+        wanted.append(InternalTopic(NewTopic(flow.policy.heartbeats_topic(), 1, replicas, (_COMPACT,)), False, False))
+    return wanted
+
+
+def _at_most(factor: int, brokers: int) -> int:
+    return min(factor, brokers) if brokers else factor
+
+
+def what_is_wrong(wanted: InternalTopic, there: Topic, configs: Configs) -> str | None:
+    """What an existing topic lacks, or None."""
+    if len(there.leaders) < wanted.topic.partitions:
+        return f"it has {len(there.leaders)} partitions, and {wanted.topic.partitions} are needed"
+    policy = dict(wanted.topic.configs)["cleanup.policy"]
+    found = configs["cleanup.policy"].value if "cleanup.policy" in configs else None
+    if found is not None and policy == "compact" and found != "compact":
+        return f"its cleanup.policy is {found}, so that it forgets: it must be compact"
+    return None
+
+
+async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
+    """Create what is missing and wait until it can be used. Raises MissingTopics if vital ones cannot be had.
+
+    The clients must be connected, that of the source where the flow reads it.
+    """
+    wanted = internal_topics(flow, len(source.brokers), len(target.brokers))
+    problems: list[str] = []
+    for client, some in (
+        (source, [one for one in wanted if one.on_source]),
+        (target, [w for w in wanted if not w.on_source]),
+    ):
+        if some:
+            problems += await _ensure(flow, client, some)
+    if problems:
+        raise MissingTopics(f"{flow.name}: " + "; ".join(problems))
+
+
+async def _ensure(flow: Flow, client: ClusterClient, wanted: list[InternalTopic]) -> list[str]:
+    """What is wrong with the vital ones; the rest goes to the log."""
+    there = (await client.metadata([one.topic.name for one in wanted])).topics
+    outcomes = await create_topics(client, [one.topic for one in wanted if there[one.topic.name].error])
+    existing = [one for one in wanted if not there[one.topic.name].error]
+    configs = await describe_configs(client, [one.topic.name for one in existing])
+    problems: list[str] = []
+    usable: list[InternalTopic] = []
+    for one in wanted:
+        name = one.topic.name
+        error, found = outcomes.get(name), configs.get(name)
         if error is not None and error.code != TOPIC_ALREADY_EXISTS:
-            raise BrokerError(error.code, f"internal topic {name} on {target.cluster.alias}: {error.detail}")
-    await _until_usable(target, [(topic.name, partition) for topic in wanted for partition in range(topic.partitions)])
+            told = f"internal topic {name} cannot be created on {client.cluster.alias} ({error}); create it by hand: "
+            told += one.command(client.cluster.bootstrap_servers)
+        elif one in existing and (wrong := what_is_wrong(one, there[name], found if isinstance(found, dict) else {})):
+            told = f"internal topic {name} on {client.cluster.alias} is not usable: {wrong}"
+        else:
+            usable.append(one)
+            continue
+        if one.vital:
+            problems.append(told)
+        else:
+            log.error("%s: %s", flow.name, told)
+    for vital in (True, False):
+        some = [one for one in usable if one.vital == vital]
+        try:
+            await _until_usable(
+                client, [(one.topic.name, part) for one in some for part in range(one.topic.partitions)]
+            )
+        except WireError as error:
+            if vital:
+                raise
+            names = ", ".join(one.topic.name for one in some)
+            log.error("%s: internal topics %s cannot be used now: %s", flow.name, names, error)
+    return problems
 
 
-async def _until_usable(target: ClusterClient, places: list[tuple[str, int]]) -> None:
+async def _until_usable(client: ClusterClient, places: list[tuple[str, int]]) -> None:
     """Brokers learn of a new topic, and who leads it, some moments after it was created."""
-    deadline = time.monotonic() + target.cluster.request_timeout
-    while True:
-        topics = (await target.metadata({name for name, _partition in places})).topics
-        found = await list_offsets(target, topics, places, LATEST, False)
+    deadline = time.monotonic() + client.cluster.request_timeout
+    while places:
+        topics = (await client.metadata({name for name, _partition in places})).topics
+        found = await list_offsets(client, topics, places, LATEST, False)
         problem = next((one for one in found.values() if isinstance(one, WireError)), None)
         if problem is None:
             return

@@ -5,22 +5,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from heliograph.control.configs import ANY_TIME, FAITHFUL, new_mirror_configs
 from heliograph.model.flow import Flow
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError
-from heliograph.wire.topics import NewTopic, create_partitions, create_topics, own_configs
+from heliograph.wire.topics import NewTopic, create_partitions, create_topics, describe_configs
 
 log = logging.getLogger(__name__)
 
-_NEVER = str(2**63 - 1)
 _INVALID_CONFIG = 40
 _TRIES = 5  # a broker complains about one setting at a time
-
-# A mirror keeps what the source's records say: their times and their compression, whatever the target's defaults.
-_FAITHFUL = {"message.timestamp.type": "CreateTime", "compression.type": "producer"}
-# Since 4.0 a broker refuses records from more than an hour ahead unless told otherwise; before 3.6 it does not know
-# these settings and refuses the topic instead (INVALID_CONFIG).
-_ANY_TIME = {"message.timestamp.after.max.ms": _NEVER, "message.timestamp.before.max.ms": _NEVER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +42,6 @@ def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -
 def wanted_partitions(flow: Flow, topic: Topic) -> int:
     """How many partitions the mirror of this source topic must have at least."""
     return max(len(topic.leaders), flow.least_partitions)
-
-
-def mirror_configs(flow: Flow, configs: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a new mirror: the source topic's own without the excluded, and those that faithfulness needs."""
-    kept = {key: value for key, value in configs.items() if not flow.topic_sync.exclude.matches(key)}
-    return kept | _FAITHFUL | _ANY_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +77,7 @@ async def _create(
 ) -> dict[str, str]:
     if not topics:
         return {}
-    configs = await own_configs(source, [name for name, _count in topics])
+    configs = await describe_configs(source, [name for name, _count in topics])
     failed = {
         name: f"its configs cannot be read: {said}" for name, said in configs.items() if isinstance(said, BrokerError)
     }
@@ -99,10 +87,10 @@ async def _create(
             flow.mirror_name(name),
             count,
             flow.replication_factor,
-            tuple(sorted(mirror_configs(flow, own).items())),
+            tuple(sorted(new_mirror_configs(flow.topic_sync, there).items())),
         )
         for name, count in topics
-        if isinstance(own := configs.get(name, {}), dict)
+        if isinstance(there := configs.get(name, {}), dict)
     }
     outcomes = await create_topics(target, list(new.values()))
     for _ in range(_TRIES):
@@ -127,10 +115,10 @@ def _without(topic: NewTopic, complaint: str) -> NewTopic:
     """Without the settings that the target complains about, which another version may not know; those about times go
     together."""
     named = {key for key, _value in topic.configs if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", complaint)}
-    dropped = named - _FAITHFUL.keys() or _ANY_TIME.keys()
-    if dropped & _ANY_TIME.keys():
-        dropped = dropped | _ANY_TIME.keys()
-    for key in sorted(dropped - _ANY_TIME.keys()):
+    dropped = named - FAITHFUL.keys() or ANY_TIME.keys()
+    if dropped & ANY_TIME.keys():
+        dropped = dropped | ANY_TIME.keys()
+    for key in sorted(dropped - ANY_TIME.keys()):
         log.warning("mirror %s is created without %s, which the target does not take: %s", topic.name, key, complaint)
     kept = tuple((key, value) for key, value in topic.configs if key not in dropped)
     return NewTopic(topic.name, topic.partitions, topic.replication_factor, kept)

@@ -13,9 +13,9 @@ from heliograph.copy.visible import visible
 from heliograph.copy.work import MirrorPartition
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import Unreachable, WireError
-from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
+from heliograph.wire.errors import Unreachable
 from heliograph.wire.recode import Plain, records_of
+from heliograph.wire.records import bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,7 @@ class _Records:
 
 async def _batches(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Batch]:
     """What a reader of committed records gets from a partition."""
-    place = (topic.name, partition)
-    bounds = [
-        (await list_offsets(client, {topic.name: topic}, [place], which, True))[place] for which in (EARLIEST, LATEST)
-    ]
-    for bound in bounds:
-        if isinstance(bound, WireError):
-            raise bound
-    position, end = (bound for bound in bounds if isinstance(bound, int))
+    position, end = await bounds(client, topic, partition)
     async for intake in visible(client, topic, partition, position, end, committed_only=True):
         if intake.problem is not None or intake.next_source == position:
             said = intake.problem[1] if intake.problem else "no data"

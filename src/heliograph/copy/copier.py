@@ -307,8 +307,9 @@ class Copier:
             await asyncio.sleep(1.0)
 
     def _take(self, grant: Grant) -> None:
-        """More time, from when we asked: if we were frozen meanwhile, it may be over."""
-        if grant.attempt == self._attempt:
+        """More time, from when we asked. What comes after the deadline comes too late: our parts may have ended."""
+        in_time = time.monotonic() < self._until
+        if in_time and grant.attempt == self._attempt and grant.ask <= len(self._asked):
             self._until = max(self._until, self._asked[grant.ask - 1] + self._work.seconds)
             self._pace.rate = grant.bytes_per_second
 
@@ -316,6 +317,7 @@ class Copier:
         name = signals_topic(self._work.flow.source.alias)
         told: dict[MirrorPartition, Refusal | None] = {}
         noticed = 0
+        known = False  # that this attempt is the one that runs
         while True:
             await asyncio.sleep(_REPORT_EVERY)
             now = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
@@ -323,7 +325,7 @@ class Copier:
             changed = set(islice(self._changed, _PARTITIONS_AT_ONCE))
             news = tuple(self._notices[noticed : noticed + _PARTITIONS_AT_ONCE])
             ask = self._ask()
-            if not changed and not refusals and not news and not ask:
+            if known and not changed and not refusals and not news and not ask:
                 continue
             self._changed -= changed
             at = {cursor.key: progress for cursor in changed if (progress := _progress(cursor)) is not None}
@@ -343,6 +345,7 @@ class Copier:
                 await write(self._target, topic, PROGRESS, [report.to_record()])
                 told.update({one.partition: one for one in report.refusals})
                 noticed += len(news)
+                known = True
             except WireError as error:
                 self._changed |= changed
                 log.debug("progress cannot be reported: %s", error)

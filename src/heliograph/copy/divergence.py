@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from heliograph.copy.position import Event, Go
 from heliograph.copy.resumed import Clusters, Resumed
-from heliograph.copy.visible import visible
+from heliograph.copy.visible import records_in, visible
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval
@@ -41,6 +41,10 @@ async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies:
     cursor, facts, at = one.cursor, one.facts, one.decision.position
     await _remember_all(one, clusters)
     common = await _common_end(one, clusters)
+    first = next(iter(cursor.intervals), None)
+    taken_over = first if first is not None and first.target > max(common, facts.mirror_start) else None
+    if taken_over is not None:  # what another tool has copied before is not ours to judge
+        common = taken_over.target
     if not facts.source_id and common == facts.mirror_start:
         reason = "recreated-topic"
         text = "the source topic is another one than the mirror was copied from"
@@ -59,6 +63,8 @@ async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies:
         return False
     before = one.source_of(common - 1) if common > facts.mirror_start else None
     source = facts.source_start if before is None else before + 1
+    if taken_over is not None:
+        source = max(facts.source_start, min(taken_over.source, facts.source_end))
     found = await _find_again(one, common, source, clusters)
     if reason == "not-a-copy" and common == facts.mirror_start and not found:
         cursor.give_up(reason, text, at.source, facts.mirror_end)
@@ -178,12 +184,7 @@ async def _originals(one: Resumed, start: int, until: int, clusters: Clusters) -
     found: list[Plain] = []
     async for intake in visible(clusters.source, topic, one.cursor.key.partition, start, until, committed_only=False):
         for parcel in intake.parcels:
-            offsets = (first + number for first, count in parcel.runs for number in range(count))
-            found += [
-                record._replace(offset=offset)
-                for record, offset in zip(records_of(parcel.batch), offsets, strict=True)
-                if offset < until
-            ]
+            found += [record for record in records_in(parcel) if record.offset < until]
     return found
 
 

@@ -30,7 +30,7 @@ class Ledger:
         next_offset: int = 0,
     ) -> None:
         self._target = target
-        self._name = intervals_topic(source_alias)
+        self.topic = intervals_topic(source_alias)
         self._known: dict[Partition, Known] = dict(known or {})
         self.next_offset = next_offset
         self._reading = asyncio.Lock()
@@ -38,7 +38,7 @@ class Ledger:
     async def catch_up(self) -> None:
         """Read what has been written since, by whomever."""
         async with self._reading:
-            topic = await own_topic(self._target, self._name)
+            topic = await own_topic(self._target, self.topic)
             end = await self._offset(topic, LATEST)
             if end <= self.next_offset:
                 return
@@ -49,7 +49,7 @@ class Ledger:
     async def recall(self, partitions: Collection[Partition]) -> None:
         """Read everything about these partitions again, to know even the intervals that were forgotten."""
         async with self._reading:
-            topic = await own_topic(self._target, self._name)
+            topic = await own_topic(self._target, self.topic)
             entries = await self._read(topic, 0, await self._offset(topic, LATEST))
             for one in partitions:
                 self._known.pop(one, None)
@@ -61,7 +61,7 @@ class Ledger:
         """Returns when all in-sync replicas of the target have it."""
         if not entries:
             return
-        topic = await own_topic(self._target, self._name)
+        topic = await own_topic(self._target, self.topic)
         pairs: list[tuple[bytes, bytes]] = []
         size = 0
         for pair in map(to_record, entries):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.work import Notice
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.topics import all_configs, change_configs
+from heliograph.wire.errors import BrokerError
+from heliograph.wire.topics import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 
-_LIMITS = ("max.message.bytes", "segment.bytes")
+LIMITS = ("max.message.bytes", "segment.bytes")
 
 
 async def settle_limits(
@@ -21,10 +21,10 @@ async def settle_limits(
     for mirror in {cursor.key.mirror for cursor in cursors if cursor.too_large}:
         concerned = [cursor for cursor in cursors if cursor.key.mirror == mirror and cursor.too_large]
         needed = max(cursor.too_large for cursor in concerned)
-        configs = (await all_configs(target, [mirror]))[mirror]
+        configs = (await describe_configs(target, [mirror]))[mirror]
         if isinstance(configs, BrokerError):
             raise configs
-        limits = {name: int(configs[name]) for name in _LIMITS}
+        limits = {name: int(configs[name].value or 0) for name in LIMITS}
         low = {name: str(_next_power(needed)) for name, value in limits.items() if value < needed}
         raised = may_raise and bool(low) and await _raised(target, mirror, low)
         for cursor in concerned:
@@ -43,12 +43,9 @@ async def settle_limits(
 
 async def _raised(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:
     try:
-        error = await change_configs(target, mirror, values)
+        error = (await change_configs(target, {mirror: values}))[mirror]
     except BrokerError as refused:
         error = refused
-    except WireError as failed:  # a broker before 2.3 has no such request
-        log.info("mirror %s: limits cannot be raised: %s", mirror, failed)
-        return False
     if error is not None:
         log.info("mirror %s: limits may not be raised: %s", mirror, error)
     return error is None

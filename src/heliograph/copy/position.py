@@ -7,6 +7,7 @@ from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval, Intervals
 
 Event = tuple[str, int, str]
+UNKNOWN_ORIGIN = "unknown-origin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,24 @@ class NoGo:
     text: str
     source_offset: int
     final: bool = True
+    suspicious: bool = True  # whether it may not look so for long
 
 
 def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go | NoGo:
     # That of the last record, which is there: what was planned behind it may never have come, and look otherwise now.
     interval = intervals.covering(max(facts.mirror_end - 1, 0))
+    taken_over = interval is None and facts.mirror_end > 0
+    if (
+        interval is None
+    ):  # perhaps a mirror that others have filled up to here, and of which it was decided how to go on
+        interval = intervals.beginning(facts.mirror_end)
     if interval is None:
         if facts.mirror_end > 0:
             how = "delete the mirror to copy it afresh, or use another mirror name"
             if facts.earlier_mirror:
                 how = "it was deleted and made again, perhaps while a batch was on its way; delete it once more"
             text = f"the mirror holds {facts.mirror_end} records that Heliograph has no account of having copied; {how}"
-            return NoGo("unknown-origin", text, facts.source_start)
+            return NoGo(UNKNOWN_ORIGIN, text, facts.source_start)
         gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
         return _begin(facts, facts.source_start, 0, *((gone,) if facts.earlier_mirror else ()))
     source, shift = interval.source_of(facts.mirror_end), interval.shift
@@ -93,6 +100,11 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
         if policies.data_loss != CONTINUE:
             return NoGo("data-loss", event[2], source)
         return _begin(facts, facts.source_start, shift, event)
+    if source > facts.source_end and taken_over:  # from a tool that reads what is not committed yet
+        text = (
+            f"readers of the source come to offset {facts.source_end} only, and everything up to {source - 1} is here"
+        )
+        return NoGo("open-transaction", text, source, final=False, suspicious=False)
     if source > facts.source_end and not facts.sure:
         return NoGo(
             "source-truncated",

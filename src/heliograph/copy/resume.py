@@ -78,7 +78,7 @@ async def resume(
         elif decision.final:
             cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
         else:
-            lost(cursor, decision.text, True)
+            lost(cursor, decision.text, decision.suspicious)
     passed = await verified(found, Clusters(source, sources, target, mirrors, ledger), policies, lost)
     await ledger.write(
         [

@@ -78,13 +78,13 @@ class Clusters:
     ledger: Ledger
 
     async def originals(self, wanted: dict[Place, int]) -> Found:
-        return await _batches(self.source, self.sources, wanted)
+        return await batches_at(self.source, self.sources, wanted)
 
     async def copies(self, wanted: dict[Place, int]) -> Found:
-        return await _batches(self.target, self.mirrors, wanted)
+        return await batches_at(self.target, self.mirrors, wanted)
 
 
-async def _batches(client: ClusterClient, metadata: Metadata, wanted: dict[Place, int]) -> Found:
+async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Place, int]) -> Found:
     """The batches that hold the given offsets; None or an error where a leader does not give one."""
     by_leader: dict[int, list[Wanted]] = {}
     for (topic, partition), offset in wanted.items():

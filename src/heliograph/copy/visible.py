@@ -1,13 +1,38 @@
 """Reading a stretch of one partition as a consumer sees it, outside the copier's own loop: for comparing logs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
-from heliograph.copy.intake import Intake, Rules, take_in
+from heliograph.copy.intake import Intake, Parcel, Rules, take_in
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError
+from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.recode import Plain, records_of
 
 _CHUNK = 1 << 20
+
+
+def records_in(parcel: Parcel) -> Iterator[Plain]:
+    """Its records with the offsets that they have in the log that they come from."""
+    offsets = (first + number for first, count in parcel.runs for number in range(count))
+    for record, offset in zip(records_of(parcel.batch), offsets, strict=True):
+        yield record._replace(offset=offset)
+
+
+async def visible_records(
+    client: ClusterClient, topic: Topic, partition: int, start: int, end: int, committed_only: bool
+) -> AsyncIterator[Plain]:
+    """Every record between two offsets. Raises a WireError if they cannot all be had."""
+    reached = start
+    async for intake in visible(client, topic, partition, start, end, committed_only):
+        if intake.problem is not None:
+            raise WireError(f"{topic.name}-{partition} at {reached}: {intake.problem[1]}")
+        for parcel in intake.parcels:
+            for record in records_in(parcel):
+                if start <= record.offset < end:
+                    yield record
+        reached = intake.next_source
+    if reached < end:
+        raise WireError(f"{topic.name}-{partition} gives no data at {reached}, though it ends at {end}")
 
 
 async def visible(

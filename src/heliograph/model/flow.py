@@ -122,6 +122,15 @@ class Heartbeats:
     replication_factor: int = 3
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectOffsets:
+    """Where MM2 keeps how far it has come: the topic on the target (empty: that of its dedicated mode), and the
+    connector's name in there."""
+
+    topic: str = ""
+    connector: str = "MirrorSourceConnector"
+
+
 # The parts of a flow, called after MM2's connectors.
 SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 
@@ -149,6 +158,7 @@ class Flow:
     offset_syncs: OffsetSyncs = OffsetSyncs()
     groups: Groups = Groups()
     heartbeats: Heartbeats = Heartbeats()
+    connect_offsets: ConnectOffsets = ConnectOffsets()
     reading: Reading = Reading()
     writing: Writing = Writing()
     buffer_memory: int = 64 * MIB

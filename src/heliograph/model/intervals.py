@@ -78,6 +78,21 @@ class Intervals:
             start = until
         return found
 
+    def target_of(self, source: int, source_id: str, end: int) -> int | None:
+        """Where a reader that has come to this source offset goes on in the mirror, which ends at `end`: at the first
+        record from there on, and at the end if that is not copied yet. None if it is not known (any more)."""
+        following = None
+        for one in reversed(self._known):
+            if one.source_id != source_id:  # before the topic was created anew
+                return None if following is None else following.target
+            if one.target > end:
+                continue  # planned only
+            if one.source <= source:
+                return _after(one, following, source, end)
+            following = one
+        # What stands before the first interval was copied by others, or is forgotten.
+        return 0 if following is not None and following.target == 0 else None
+
     def put(self, new: Sequence[Interval]) -> None:
         """Take in intervals that follow one another without a gap in the mirror."""
         start, end = new[0].target, new[-1].end
@@ -103,6 +118,18 @@ class Intervals:
                     return False
                 at += 1
         return True
+
+
+def _after(one: Interval, following: Interval | None, source: int, end: int) -> int:
+    """Within one interval, or between it and the next. Where records of others stand between them, they may be copies
+    of the source's all the same (another tool's): then it is rather read again than passed over."""
+    if following is None:
+        return min(one.target + source - one.source, end)
+    ours = following.target - max(0, following.shift - one.shift)
+    count = min(ours - one.target, following.source - one.source)
+    if source - one.source < count:
+        return one.target + source - one.source
+    return ours if following.shift > one.shift and one.source + count < following.source else following.target
 
 
 def _target(one: Interval) -> int:

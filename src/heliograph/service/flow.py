@@ -9,12 +9,13 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
-from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.takeover import StillRunning, take_over, tell
 from heliograph.control.topics import Synced, sync_topics
 from heliograph.copy.ledger import Ledger
+from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.copy.signals import Grant, Report, end_command, grant_command
-from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work
-from heliograph.model.flow import CONTINUE, Flow
+from heliograph.copy.work import MirrorPartition, Notice, Outcome, Position, Progress, Refusal, Work
+from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.cycles import comes_home
@@ -58,6 +59,7 @@ class FlowRunner:
         self._synced = Synced({}, {})
         self._known_shape: dict[str, tuple[str, int]] = {}
         self._topics_have_ids = False
+        self._looked_at: set[MirrorPartition] = set()  # whether they are to be taken over from MM2
         self._partitions: tuple[MirrorPartition, ...] = ()
         self._assignment: Assignment = ()
         self._assigned = asyncio.Event()
@@ -85,11 +87,9 @@ class FlowRunner:
         await asyncio.gather(self._source.connect(), self._target.connect())
 
     async def prepare(self) -> None:
-        """Make the target ready: internal topics, mirrors; and read what earlier runs have written down."""
-        dead_letters = self.flow.policies.refused_record == CONTINUE
-        await ensure_internal_topics(self.flow.source.alias, self._target, dead_letters)
-        await self._refresh()
+        """Make the mirrors ready, and read what earlier runs have written down."""
         await self._ledger.catch_up()
+        await self._refresh()
         topic = await own_topic(self._target, self._signals)
         places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
         ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
@@ -138,7 +138,8 @@ class FlowRunner:
                 if self._stopping:
                     return
                 if number < len(self._assignment):
-                    await self._one_lease(Lease(f"{self._run_id}-{self.flow.name}-{number}-{count}", number))
+                    name = f"{self._run_id}-{self.flow.name}-{number}-{count}"
+                    await self._one_lease(Lease(name, number, self._assignment[number]))
             except Exception as error:
                 if self._stopping:
                     return
@@ -147,7 +148,7 @@ class FlowRunner:
 
     async def _one_lease(self, lease: Lease) -> None:
         # What it is told and that it runs are noted in one step, so that a command to end it cannot fall in between.
-        work = self._work(lease.id, self._assignment[lease.number])
+        work = self._work(lease.id, lease.partitions)
         lease.goes_on(work.seconds)
         self._leases[lease.id] = lease
         try:
@@ -232,13 +233,13 @@ class FlowRunner:
             try:
                 topic = await own_topic(self._target, self._signals)
                 async for records in tail(self._target, topic, PROGRESS, self._progress_from):
-                    asking: dict[str, int] = {}
+                    asking: dict[str, tuple[int, int]] = {}  # lease -> attempt, ask
                     for record in records:
                         self._progress_from = record.offset + 1
                         if record.key is not None and record.value is not None:
                             report = Report.from_record(record.key, record.value)
                             if self._hear(report) and report.ask:
-                                asking[report.lease] = report.ask
+                                asking[report.lease] = (report.attempt, report.ask)
                     await self._grant(asking)
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
@@ -263,28 +264,30 @@ class FlowRunner:
         self._cured(report.changed)
         return True
 
-    async def _grant(self, asking: Mapping[str, int]) -> None:
+    async def _grant(self, asking: Mapping[str, tuple[int, int]]) -> None:
         """More time for the leases that ask for it, unless there is a reason to begin anew."""
         stopped = {one.partition for one in self._refusals.values() if one.final}
-        grants = {}
-        for lease, ask in asking.items():
-            number = self._leases[lease].number
-            if number < len(self._assignment) and self._may_go_on(self._leases[lease], stopped):
-                grants[lease] = Grant(self._leases[lease].attempt, ask, self._pace_of(self._assignment[number]))
+        grants = {
+            lease.id: Grant(attempt, ask, self._pace_of(lease.partitions))
+            for lease, (attempt, ask) in ((self._leases[name], asked) for name, asked in asking.items())
+            if attempt == lease.attempt and self._may_go_on(lease, stopped)
+        }
         if grants and not self._stopping:
             await self._command(grant_command(grants))
             for lease in grants.keys() & self._leases.keys():
                 self._leases[lease].goes_on(self.flow.lease_seconds)
 
     def _may_go_on(self, lease: Lease, stopped: set[MirrorPartition]) -> bool:
-        """Not with partitions that were stopped: the next lease sees whether the cause is gone. Nor with topics that
+        """Not if its partitions are shared out otherwise by now, or some were stopped: the next lease sees whether the
 
-        have no id (brokers before 2.8): the next one sees whether they were deleted and made again.
+        cause is gone. Nor with topics that have no id (brokers before 2.8): the next one sees whether they were deleted
+        and made again.
         """
         return (
-            lease.age() < self.flow.lease_seconds * _RENEWALS
+            self._assignment[lease.number : lease.number + 1] == (lease.partitions,)
+            and lease.age() < self.flow.lease_seconds * _RENEWALS
             and self._topics_have_ids
-            and stopped.isdisjoint(self._assignment[lease.number])
+            and stopped.isdisjoint(lease.partitions)
         )
 
     def _cured(self, changed: Mapping[MirrorPartition, Progress]) -> None:
@@ -359,7 +362,27 @@ class FlowRunner:
         for known in (self._progress, self._refusals, self._goals or {}):
             for one in known.keys() - kept:
                 del known[one]
+        self._looked_at &= kept
+        await self._take_over()
         await self._arrange()
+
+    async def _take_over(self) -> None:
+        """From MM2, what is new to us. What could not be taken over is looked at again with the next refresh."""
+        fresh = [
+            one
+            for one in self._partitions
+            if one not in self._looked_at
+            or ((refusal := self._refusals.get(one)) is not None and refusal.reason == UNKNOWN_ORIGIN)
+        ]
+        try:
+            outcome = await take_over(self.flow, self._source, self._target, self._ledger, fresh)
+        except StillRunning as running:
+            if not self._started:
+                raise
+            log.error("%s: %s", self.flow.name, running)
+            return
+        tell(self.flow, outcome)
+        self._looked_at.update(set(fresh) - outcome.refused.keys())
 
     async def _arrange(self) -> None:
         """Share the partitions out anew, and end the leases that have others now."""
@@ -400,6 +423,10 @@ class FlowRunner:
             await asyncio.sleep(_STATUS_EVERY)
 
     # --- what others see ------------------------------------------------------------------------------------
+
+    def positions(self) -> dict[MirrorPartition, Position]:
+        """Where copying stands, as far as it is known."""
+        return {one: at.position for one, at in self._progress.items()}
 
     def caught_up(self) -> bool:
         """Whether every partition has reached its goal or can not."""

@@ -3,6 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
+from heliograph.copy.work import MirrorPartition
+
 # A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
 _OVERDUE = 60.0
 
@@ -13,6 +15,7 @@ class Lease:
 
     id: str
     number: int  # its place in the assignment
+    partitions: tuple[MirrorPartition, ...]
     attempt: int = 0  # Spark's, the last that was heard of
     records: int = 0
     size: int = 0

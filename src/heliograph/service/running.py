@@ -10,8 +10,9 @@ from typing import Any
 
 from heliograph.copy.work import MirrorPartition, Outcome, Work
 from heliograph.engine.spark import Engine
-from heliograph.model.flow import Cluster, Flow
+from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow
 from heliograph.service.flow import FlowRunner
+from heliograph.service.keeper import Keeper, finished
 from heliograph.service.status import FlowStatus
 from heliograph.wire.background import in_thread
 from heliograph.wire.cluster import ClusterClient
@@ -20,8 +21,9 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _SAMPLE_EVERY = 0.25
-# SIGTERM to exit takes two seconds at most: this much for leases to end, this much for Spark.
-_LEASES_END = 0.9
+# SIGTERM to exit takes two seconds at most: this much for leases to end, for last words, for Spark.
+_LEASES_END = 0.8
+_KEEPERS_END = 0.2
 _SPARK_ENDS = 0.8
 
 
@@ -51,13 +53,16 @@ class Running:
         until_caught_up: bool = False,
     ) -> None:
         self._flows = tuple(flows)
+        copying = tuple(flow for flow in flows if SOURCE in flow.parts)
         # One slot more than leases: Spark never pre-empts, and a lease that is retried needs a place.
-        slots = sum(flow.tasks_max for flow in flows) + 1
+        slots = sum(flow.tasks_max for flow in copying) + 1
         self._engine = Engine(slots, master, conf)
         self._until_caught_up = until_caught_up
         self._stop = asyncio.Event()
         self._run_id = uuid.uuid4().hex[:8]
-        self._runners = [FlowRunner(flow, self._flows, self._lease, self._cancel, self._run_id) for flow in self._flows]
+        self._runners = [FlowRunner(flow, copying, self._lease, self._cancel, self._run_id) for flow in copying]
+        self._keepers = [Keeper(runner.flow, runner.positions) for runner in self._runners]
+        self._keepers += [Keeper(flow) for flow in flows if flow not in copying]
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
@@ -74,22 +79,32 @@ class Running:
     async def run(self) -> None:
         """Until stopped, or caught up if that was asked for."""
         flows: list[asyncio.Task[None]] = []
+        keeping: list[asyncio.Task[None]] = []
         try:
             await self._unless_stopped(self._reach_clusters())
-            spark = in_thread(self._engine.start)
+            spark = in_thread(self._engine.start if self._runners else lambda: None)
             spark.add_done_callback(lambda done: done.cancelled() or done.exception())  # if it comes too late to matter
             await self._unless_stopped(self._prepare())
             await self._unless_stopped(spark)
             flows = [asyncio.create_task(runner.run()) for runner in self._runners]
+            keeping = [asyncio.create_task(keeper.run()) for keeper in self._keepers]
             self.ready.set()
             await self._watch(flows)
+            if not self._stop.is_set():  # caught up
+                await asyncio.gather(*(keeper.translate_once() for keeper in self._keepers))
         except _Stopped:
             pass
         finally:
+            for task in keeping:
+                task.cancel()
             await self._end(flows)
 
     async def _reach_clusters(self) -> None:
-        clusters = {one.alias: one for flow in self._flows for one in (flow.source, flow.target)}
+        clusters = {
+            one.alias: one
+            for flow in self._flows
+            for one in ((flow.target,) if flow.parts == {HEARTBEAT} else (flow.source, flow.target))
+        }
 
         async def reach(cluster: Cluster) -> None:
             client = ClusterClient(cluster)
@@ -109,6 +124,7 @@ class Running:
             if self._until_caught_up:
                 await runner.set_goals()
 
+        await asyncio.gather(*(keeper.prepare() for keeper in self._keepers))
         await asyncio.gather(*(prepare(runner) for runner in self._runners))
 
     async def _unless_stopped(self, work: Awaitable[Any]) -> None:
@@ -152,9 +168,12 @@ class Running:
             for task in (*asking, *flows):
                 task.cancel()
             await asyncio.gather(*asking, *flows, return_exceptions=True)
+        await finished(self._keepers, _KEEPERS_END)
         for runner in self._runners:
             runner.sample()
             runner.close()
+        for keeper in self._keepers:
+            keeper.close()
         try:
             async with asyncio.timeout(_SPARK_ENDS):
                 await in_thread(self._engine.stop)

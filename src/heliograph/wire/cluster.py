@@ -105,6 +105,12 @@ class ClusterClient:
             self._shunned[node] = time.monotonic() + _SHUN
             raise
 
+    @property
+    def requests(self) -> int:
+        """How many were sent so far on the connections that are open now."""
+        connections = {id(one): one for one in (*self._connections.values(), self._seed) if one is not None}
+        return sum(one.requests for one in connections.values())
+
     def close(self) -> None:
         for connection in (*self._connections.values(), self._seed):
             if connection is not None:

@@ -117,6 +117,14 @@ class Connection(asyncio.BufferedProtocol):
             raise WireError(f"{self.address} has no usable version of request type {api_key} ({low}..{high})")
         return chosen
 
+    @property
+    def requests(self) -> int:
+        """How many were sent so far."""
+        return self._correlation
+
+    def knows(self, api_key: int) -> bool:
+        return api_key in self.versions
+
     async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
         """Send one of kafka-python's request messages and wait for its response message."""
         known = int(message.max_version)

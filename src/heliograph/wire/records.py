@@ -4,14 +4,16 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 
+from kafka.partitioner.default import murmur2
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from heliograph.wire.append import append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable, WireError
 from heliograph.wire.fetch import Limits, Wanted, fetch
+from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
 _CHUNK = 1 << 20
 
@@ -111,6 +113,29 @@ async def read(client: ClusterClient, topic: Topic, partition: int, start: int, 
         for record in decode(batch.data, start):
             if record.offset < end:
                 yield record
+
+
+async def read_all(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Record]:
+    """Every record of one partition, as of now."""
+    async for record in read(client, topic, partition, *await bounds(client, topic, partition)):
+        yield record
+
+
+async def bounds(client: ClusterClient, topic: Topic, partition: int, committed: bool = True) -> tuple[int, int]:
+    """First and next offset; with `committed` the end is that for readers of committed records."""
+    place = (topic.name, partition)
+    found = []
+    for which in (EARLIEST, LATEST):
+        bound = (await list_offsets(client, {topic.name: topic}, [place], which, committed))[place]
+        if isinstance(bound, WireError):
+            raise bound
+        found.append(bound)
+    return found[0], found[1]
+
+
+def partition_for(key: bytes, count: int) -> int:
+    """Where Kafka's own producers put a key."""
+    return (int(murmur2(key)) & 0x7FFFFFFF) % count
 
 
 async def tail(client: ClusterClient, topic: Topic, partition: int, start: int) -> AsyncIterator[list[Record]]:

@@ -1,9 +1,11 @@
-"""Creating topics and partitions, and reading topic configs. Says what each topic's answer was, decides nothing."""
+"""Creating topics and partitions, reading and changing their settings. Says what each answer was, decides nothing."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kafka.protocol.admin import (
+    AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -16,7 +18,7 @@ from heliograph.wire.errors import BrokerError
 
 _TOPIC = 2  # resource type in DescribeConfigs
 _SET_ON_TOPIC = 1  # config source: a dynamic setting of this very topic
-_SET = 0  # operation in IncrementalAlterConfigs
+_SET, _DELETE = 0, 1  # operations in IncrementalAlterConfigs
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,39 +72,27 @@ async def delete_topics(client: ClusterClient, names: Collection[str]) -> dict[s
     return {got.name: _outcome(got.error_code, got.error_message) for got in answer.responses}
 
 
-async def own_configs(client: ClusterClient, names: Collection[str]) -> dict[str, dict[str, str] | BrokerError]:
-    """The settings made on each topic itself, without what it inherits from the broker's defaults."""
-    return await _configs(client, names, own_only=True)
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A setting in force for a topic. `source` says where it comes from."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool = False
+    sensitive: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether it was set on this very topic."""
+        return self.source == _SET_ON_TOPIC
 
 
-async def all_configs(client: ClusterClient, names: Collection[str]) -> dict[str, dict[str, str] | BrokerError]:
-    """The settings in force for each topic."""
-    return await _configs(client, names, own_only=False)
+Configs = dict[str, ConfigEntry]
 
 
-async def change_configs(client: ClusterClient, name: str, values: Mapping[str, str]) -> BrokerError | None:
-    """Set these settings of a topic and leave its others alone."""
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            resource(
-                resource_type=_TOPIC,
-                resource_name=name,
-                configs=[
-                    resource.AlterableConfig(name=key, config_operation=_SET, value=value)
-                    for key, value in values.items()
-                ],
-            )
-        ],
-        validate_only=False,
-    )
-    answer = await (await client.controller()).request(request, newest=1)
-    return _outcome(answer.responses[0].error_code, answer.responses[0].error_message)
-
-
-async def _configs(
-    client: ClusterClient, names: Collection[str], own_only: bool
-) -> dict[str, dict[str, str] | BrokerError]:
+async def describe_configs(client: ClusterClient, names: Collection[str]) -> dict[str, Configs | BrokerError]:
+    """The settings in force for each topic, in one request."""
     if not names:
         return {}
     resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -113,19 +103,73 @@ async def _configs(
     )
     connection = await client.to(next(iter(client.brokers)))
     answer = await connection.request(request, newest=4, oldest=1)
-    found: dict[str, dict[str, str] | BrokerError] = {}
-    for got in answer.results:
-        if got.error_code:
-            found[got.resource_name] = BrokerError(got.error_code, got.error_message)
-            continue
-        found[got.resource_name] = {
-            entry.name: entry.value
-            for entry in got.configs
-            if (entry.config_source == _SET_ON_TOPIC or not own_only)
-            and entry.value is not None
-            and not entry.is_sensitive
+    return {
+        got.resource_name: BrokerError(got.error_code, got.error_message)
+        if got.error_code
+        else {
+            one.name: ConfigEntry(one.name, one.value, one.config_source, one.read_only, one.is_sensitive)
+            for one in got.configs
         }
-    return found
+        for got in answer.results
+    }
+
+
+async def change_configs(
+    client: ClusterClient, changes: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, BrokerError | None]:
+    """Set settings of topics, or with None take them back to the default, and leave their others alone.
+
+    Brokers before 2.3 only know how to replace all settings of a topic at once. For them the present ones are read
+    first, so that a change by somebody else at the very same moment may get lost.
+    """
+    if not changes:
+        return {}
+    connection = await client.controller()
+    if connection.knows(IncrementalAlterConfigsRequest.API_KEY):
+        incremental = IncrementalAlterConfigsRequest.AlterConfigsResource
+        request: Any = IncrementalAlterConfigsRequest(
+            resources=[
+                incremental(
+                    resource_type=_TOPIC,
+                    resource_name=topic,
+                    configs=[
+                        incremental.AlterableConfig(
+                            name=key, config_operation=_DELETE if value is None else _SET, value=value
+                        )
+                        for key, value in values.items()
+                    ],
+                )
+                for topic, values in changes.items()
+            ],
+            validate_only=False,
+        )
+    else:
+        resource = AlterConfigsRequest.AlterConfigsResource
+        request = AlterConfigsRequest(
+            resources=[
+                resource(
+                    resource_type=_TOPIC,
+                    resource_name=topic,
+                    configs=[resource.AlterableConfig(name=key, value=value) for key, value in values.items()],
+                )
+                for topic, values in (await _whole(client, changes)).items()
+            ],
+            validate_only=False,
+        )
+    answer = await connection.request(request, newest=1)
+    return {got.resource_name: _outcome(got.error_code, got.error_message) for got in answer.responses}
+
+
+async def _whole(
+    client: ClusterClient, changes: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, dict[str, str | None]]:
+    whole: dict[str, dict[str, str | None]] = {}
+    for topic, present in (await describe_configs(client, changes.keys())).items():
+        if isinstance(present, BrokerError):
+            raise present
+        kept = {name: one.value for name, one in present.items() if one.own}
+        whole[topic] = {name: value for name, value in {**kept, **changes[topic]}.items() if value is not None}
+    return whole
 
 
 def _outcome(code: int, message: str | None) -> BrokerError | None:

@@ -1,0 +1,73 @@
+"""Two thousand topics and five hundred consumer groups: what one round of keeping them in sync costs.
+
+Prints the requests and seconds of a first round (topic settings, access rules, checkpoints, group offsets), of one in
+which nothing has changed, and of one after one change. `make bench-topics`; ARGS="--topics 100 --groups 10" for less.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from dataclasses import replace
+
+from clusters import client_for
+
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.topics import sync_topics
+from heliograph.model.flow import Cluster, Flow, Groups
+from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.service.keeper import Keeper
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.groups import Committed, commit_offsets
+from heliograph.wire.topics import NewTopic, change_configs, create_topics
+
+_PATIENCE = 120.0
+_AT_ONCE = 200
+
+
+def _cluster(alias: str, sandbox: SandboxCluster) -> Cluster:
+    return replace(client_for(sandbox, _PATIENCE).cluster, alias=alias)
+
+
+async def _measure(flow: Flow, topics: int, groups: int) -> None:
+    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+    await asyncio.gather(source.connect(), target.connect())
+    for start in range(0, topics, _AT_ONCE):
+        some = [NewTopic(f"many-{number}", 1, 1) for number in range(start, min(start + _AT_ONCE, topics))]
+        outcome = await create_topics(source, some)
+        assert not any(outcome.values()), outcome
+    positions = {f"group-{number}": {(f"many-{number % topics}", 0): Committed(0)} for number in range(groups)}
+    assert not any((await commit_offsets(source, positions)).values())
+    await ensure_internal_topics(flow, source, target)
+    began = time.monotonic()
+    synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
+    sys.stdout.write(f"{len(synced.partitions)} mirrors created in {time.monotonic() - began:.1f} s\n")
+    keeper = Keeper(flow)
+    await keeper.prepare()
+    await keeper.checkpoints.refresh_groups()
+    for turn in ("first round", "nothing changed", "one setting changed"):
+        if turn == "one setting changed":
+            await change_configs(source, {"many-0": {"retention.ms": "123456789"}})
+        began, before = time.monotonic(), keeper.requests
+        await keeper.one_round()
+        sys.stdout.write(f"{turn}: {keeper.requests - before} requests, {time.monotonic() - began:.2f} s\n")
+    keeper.close()
+    source.close()
+    target.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topics", type=int, default=2000)
+    parser.add_argument("--groups", type=int, default=500)
+    options = parser.parse_args()
+    with Sandbox() as sandbox:
+        spec = ClusterSpec(heap_mb=1024, fast_start=True)
+        a, b = sandbox.start({"S": spec, "T": spec})
+        flow = Flow(_cluster("S", a), _cluster("T", b), replication_factor=1, groups=Groups(sync_every=60.0))
+        asyncio.run(_measure(flow, options.topics, options.groups))
+
+
+if __name__ == "__main__":
+    main()

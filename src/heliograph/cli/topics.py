@@ -1,0 +1,62 @@
+"""`heliograph topics`: the topics that flows need for themselves."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heliograph.cli.screen import FILES, fail
+from heliograph.config import ConfigError, Deployment, load_all
+from heliograph.control.internal_topics import InternalTopic, internal_topics
+from heliograph.model.flow import HEARTBEAT, Flow
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+
+
+def topics(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Print the commands that create what is missing, for an administrator.")
+    ] = False,
+) -> None:
+    """List the internal topics of every flow of FILE, and whether they are there.
+
+    Where Heliograph may not create topics, somebody else can run what --commands prints.
+
+    Example: heliograph topics mm2.properties --commands
+    """
+    try:
+        deployment = load_all(files)
+    except ConfigError as error:
+        fail(str(error), 2)
+    try:
+        found = asyncio.run(_look(deployment))
+    except WireError as error:
+        fail(f"{deployment.file}: {error}", 1)
+    for flow, one, there in found:
+        cluster = flow.source if one.on_source else flow.target
+        if commands:
+            if not there:
+                typer.echo(one.command(cluster.bootstrap_servers))
+        else:
+            state = "there" if there else "missing"
+            typer.echo(f"{flow.name:<12} {cluster.alias:<10} {one.topic.name:<50} {state}")
+
+
+async def _look(deployment: Deployment) -> list[tuple[Flow, InternalTopic, bool]]:
+    found = []
+    for flow in (*deployment.flows, *deployment.beats):
+        source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+        try:
+            await target.connect()
+            if flow.parts != {HEARTBEAT}:
+                await source.connect()
+            for one in internal_topics(flow, len(source.brokers), len(target.brokers)):
+                client = source if one.on_source else target
+                there = not (await client.metadata([one.topic.name])).topics[one.topic.name].error
+                found.append((flow, one, there))
+        finally:
+            source.close()
+            target.close()
+    return found

@@ -1,0 +1,171 @@
+"""For applications: what a cluster's topics tell about mirroring, and where a group goes on after a failover.
+
+The calls are those of MirrorMaker 2's `MirrorClient` and `RemoteClusterUtils`, and they read the same topics, whether
+Heliograph or MM2 has written them. Each call connects, asks and returns; in a program with an event loop, use
+`asyncio.to_thread`.
+
+    from heliograph.client import MirrorClient
+
+    standby = MirrorClient("standby:9092")
+    for (topic, partition), at in standby.remote_consumer_offsets("billing", "primary").items():
+        consumer.seek(TopicPartition(topic, partition), at.offset)
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from heliograph.model.flow import Cluster
+from heliograph.model.mm2_records import BadRecord, Checkpoint
+from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, hops
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+from heliograph.wire.groups import Committed
+from heliograph.wire.records import own_topic, read_all
+
+__all__ = [
+    "Committed",
+    "MirrorClient",
+    "WireError",
+    "checkpoint_topics",
+    "heartbeat_topics",
+    "replication_hops",
+    "translate_offsets",
+    "upstream_clusters",
+]
+
+T = TypeVar("T")
+Partition = tuple[str, int]
+Servers = str | Sequence[str]
+
+
+class MirrorClient:
+    """Looks at one cluster. With `IdentityReplicationPolicy`, give it the alias of the source."""
+
+    def __init__(
+        self, bootstrap_servers: Servers, policy: ReplicationPolicy | None = None, request_timeout: float = 30.0
+    ) -> None:
+        """`bootstrap_servers` is "host:port", several with commas between or as a list."""
+        self.policy = DefaultReplicationPolicy() if policy is None else policy
+        self._cluster = Cluster("", _addresses(bootstrap_servers), "heliograph-client", request_timeout)
+
+    def heartbeat_topics(self) -> set[str]:
+        """The heartbeats topics of this cluster: its own, and those that were copied to it."""
+        return {topic for topic in self._topics() if self.policy.is_heartbeats_topic(topic)}
+
+    def checkpoint_topics(self) -> set[str]:
+        return {topic for topic in self._topics() if self.policy.is_checkpoints_topic(topic)}
+
+    def remote_topics(self, source: str | None = None) -> set[str]:
+        """The mirrors on this cluster, or those from one source."""
+        return {
+            topic
+            for topic in self._topics()
+            if not self.policy.is_internal_topic(topic)
+            and (alias := self.policy.topic_source(topic)) is not None
+            and (source is None or alias == source)
+        }
+
+    def upstream_clusters(self) -> set[str]:
+        """The clusters from which records come here, directly or by way of others."""
+        return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
+
+    def replication_hops(self, upstream_alias: str) -> int:
+        """How many flows lie between that cluster and this one, by the shortest way; -1 if there is none."""
+        found = [
+            sources.index(upstream_alias) + 1
+            for topic in self.heartbeat_topics()
+            if upstream_alias in (sources := self._sources(topic))
+        ]
+        return min(found, default=-1)
+
+    def remote_consumer_offsets(
+        self, group: str, remote_alias: str, timeout: float = 30.0
+    ) -> dict[Partition, Committed]:
+        """Where a group of the cluster `remote_alias` goes on in the mirrors here: the last checkpoint of each
+        partition, as far as it could be read within `timeout` seconds."""
+        found: dict[Partition, Committed] = {}
+
+        async def collect(client: ClusterClient) -> None:
+            name = self.policy.checkpoints_topic(remote_alias)
+            topic = await own_topic(client, name)
+            async for record in read_all(client, topic, 0):
+                if record.key is None or record.value is None:
+                    continue
+                try:
+                    one = Checkpoint.from_record(record.key, record.value)
+                except BadRecord:
+                    continue
+                if one.group == group:
+                    found[one.topic, one.partition] = Committed(one.downstream, one.metadata)
+
+        with suppress(TimeoutError):
+            self._ask(collect, timeout)
+        return found
+
+    def _sources(self, topic: str) -> list[str]:
+        """The clusters that a topic has come from, the nearest first."""
+        sources: list[str] = []
+        for name in hops(self.policy, topic):
+            alias = self.policy.topic_source(name)
+            if alias is None or alias in sources:
+                break
+            sources.append(alias)
+        return sources
+
+    def _topics(self) -> list[str]:
+        async def ask(client: ClusterClient) -> list[str]:
+            return list((await client.metadata(None)).topics)
+
+        return self._ask(ask, self._cluster.request_timeout)
+
+    def _ask(self, question: Callable[[ClusterClient], Awaitable[T]], timeout: float) -> T:
+        async def main() -> T:
+            client = ClusterClient(self._cluster)
+            try:
+                async with asyncio.timeout(timeout):
+                    await client.connect()
+                    return await question(client)
+            finally:
+                client.close()
+
+        return asyncio.run(main())
+
+
+def heartbeat_topics(bootstrap_servers: Servers, policy: ReplicationPolicy | None = None) -> set[str]:
+    return MirrorClient(bootstrap_servers, policy).heartbeat_topics()
+
+
+def checkpoint_topics(bootstrap_servers: Servers, policy: ReplicationPolicy | None = None) -> set[str]:
+    return MirrorClient(bootstrap_servers, policy).checkpoint_topics()
+
+
+def upstream_clusters(bootstrap_servers: Servers, policy: ReplicationPolicy | None = None) -> set[str]:
+    return MirrorClient(bootstrap_servers, policy).upstream_clusters()
+
+
+def replication_hops(bootstrap_servers: Servers, upstream_alias: str, policy: ReplicationPolicy | None = None) -> int:
+    return MirrorClient(bootstrap_servers, policy).replication_hops(upstream_alias)
+
+
+def translate_offsets(
+    bootstrap_servers: Servers,
+    remote_alias: str,
+    group: str,
+    timeout: float = 30.0,
+    policy: ReplicationPolicy | None = None,
+) -> dict[Partition, Committed]:
+    """As `MirrorClient.remote_consumer_offsets`; the alias comes first, as in MM2's call of this name."""
+    return MirrorClient(bootstrap_servers, policy).remote_consumer_offsets(group, remote_alias, timeout)
+
+
+def _addresses(servers: Servers) -> tuple[tuple[str, int], ...]:
+    listed = servers.split(",") if isinstance(servers, str) else list(servers)
+    found = []
+    for one in listed:
+        host, colon, port = one.strip().rpartition(":")
+        if not colon or not port.isdigit():
+            raise ValueError(f"{one.strip()!r} is not an address: write host:port")
+        found.append((host.strip("[]"), int(port)))
+    return tuple(found)

@@ -1,0 +1,85 @@
+"""How far MM2 has come, in its own books: read when we take over from it, written so that it can take over from us.
+
+MM2 keeps the source offset of the last record that it knows to be copied, in a compacted topic of Kafka Connect. It
+writes there once a minute, so that a mirror usually has more. Heliograph goes by the mirror; it writes there for MM2's
+sake, and only if that topic exists.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+
+from heliograph.copy.visible import visible_records
+from heliograph.copy.work import MirrorPartition, Position
+from heliograph.model.connect_offsets import SourceKey, from_value, to_value
+from heliograph.model.flow import Flow
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
+from heliograph.wire.recode import Plain
+from heliograph.wire.records import bounds, partition_for, write
+
+_AT_ONCE = 1000
+
+
+def offsets_topic(flow: Flow) -> str:
+    return flow.connect_offsets.topic or f"mm2-offsets.{flow.source.alias}.internal"
+
+
+async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int], int] | None:
+    """By source topic and partition, the last record that MM2 knows it has copied; None where MM2 never was."""
+    topic = await _topic(flow, target)
+    if topic is None:
+        return None
+    found: dict[tuple[str, int], int] = {}
+    for partition in topic.leaders:
+        async for record in _committed(target, topic, partition):
+            key = SourceKey.from_bytes(record.key) if record.key is not None else None
+            if key is None or (key.connector, key.cluster) != (flow.connect_offsets.connector, flow.source.alias):
+                continue
+            last = from_value(record.value) if record.value is not None else None
+            if last is None:
+                found.pop((key.topic, key.partition), None)
+            else:
+                found[key.topic, key.partition] = last
+    return found
+
+
+async def _committed(target: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Plain]:
+    """Without what was aborted: with exactly-once support, MM2 notes offsets in the transactions of its records."""
+    start, end = await bounds(target, topic, partition)
+    async for record in visible_records(target, topic, partition, start, end, committed_only=True):
+        yield record
+
+
+class OffsetsForMm2:
+    """Writes where copying stands, so that MM2 can go on from there; knows what it has written."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._written: dict[tuple[str, int], int] = {}
+
+    async def run(self, positions: Mapping[MirrorPartition, Position], target: ClusterClient) -> None:
+        news = {
+            (one.topic, one.partition): at.source - 1
+            for one, at in positions.items()
+            if at.source > 0 and self._written.get((one.topic, one.partition)) != at.source - 1
+        }
+        topic = await _topic(self._flow, target) if news else None
+        if topic is None:
+            return
+        by_partition: dict[int, list[tuple[bytes, bytes]]] = {}
+        for place, last in news.items():
+            key = SourceKey(self._flow.connect_offsets.connector, self._flow.source.alias, *place).to_bytes()
+            by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, to_value(last)))
+        for partition, pairs in by_partition.items():
+            for start in range(0, len(pairs), _AT_ONCE):
+                await write(target, topic, partition, pairs[start : start + _AT_ONCE])
+        self._written.update(news)
+
+
+async def _topic(flow: Flow, target: ClusterClient) -> Topic | None:
+    name = offsets_topic(flow)
+    topic = (await target.metadata([name])).topics[name]
+    if topic.error == UNKNOWN_TOPIC_OR_PARTITION:
+        return None
+    if topic.error:
+        raise BrokerError(topic.error, f"topic {name}")
+    return topic

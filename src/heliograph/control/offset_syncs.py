@@ -1,0 +1,85 @@
+"""Offset syncs: pairs of a source offset and the mirror offset of the same record, for MM2's own tools.
+
+Heliograph does not need them: intervals say the same exactly. They are written so that MM2's checkpoint connector can
+translate on our mirrors, and MM2 can be put back in our place. One is never ahead of what the mirror has.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.work import MirrorPartition, Position
+from heliograph.model.flow import Flow, OffsetSyncs
+from heliograph.model.mm2_records import OffsetSync
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.records import own_topic, write
+
+_AT_ONCE = 1000
+
+
+class SyncWriter:
+    """Knows for each partition which pair was written last."""
+
+    def __init__(self, flow: Flow, ledger: Ledger) -> None:
+        self._flow = flow
+        self._ledger = ledger
+        self._written: dict[tuple[str, int], OffsetSync] = {}
+
+    @property
+    def topic(self) -> str:
+        return syncs_topic(self._flow)
+
+    async def run(
+        self,
+        positions: Mapping[MirrorPartition, Position],
+        mirror_ids: Mapping[str, str],
+        client: ClusterClient,
+        *,
+        flush: bool,
+    ) -> int:
+        """Write what is due for these positions; with `flush` also what has moved only a little. How many."""
+        await self._ledger.catch_up()
+        due = [
+            sync
+            for partition, position in positions.items()
+            if (sync := self._last_pair(partition, position, mirror_ids.get(partition.mirror))) is not None
+            and is_due(self._written.get((sync.topic, sync.partition)), sync, self._flow.offset_syncs, flush)
+        ]
+        topic = await own_topic(client, self.topic) if due else None
+        for start in range(0, len(due), _AT_ONCE):
+            assert topic is not None
+            some = due[start : start + _AT_ONCE]
+            await write(client, topic, 0, [one.to_record() for one in some])
+            self._written.update({(one.topic, one.partition): one for one in some})
+        return len(due)
+
+    def forget(self, but: Iterable[MirrorPartition]) -> None:
+        kept = {(one.topic, one.partition) for one in but}
+        for place in self._written.keys() - kept:
+            del self._written[place]
+
+    def _last_pair(self, partition: MirrorPartition, at: Position, mirror_id: str | None) -> OffsetSync | None:
+        """The last record that was copied, with its place on both sides."""
+        if mirror_id is None or at.target == 0:
+            return None
+        intervals = self._ledger.of((partition.topic, partition.partition), mirror_id)
+        interval = intervals.covering(at.target - 1)
+        if interval is None or intervals.beginning(at.target) is not None:
+            return None  # the last record may be somebody else's
+        return OffsetSync(partition.topic, partition.partition, interval.source_of(at.target - 1), at.target - 1)
+
+
+def is_due(before: OffsetSync | None, now: OffsetSync, syncs: OffsetSyncs, flush: bool) -> bool:
+    """MM2's rule: the first of a lifetime, one that is far enough behind the last, one after a gap or a step back."""
+    return (
+        before is None
+        or now.downstream - (before.downstream + 1) >= syncs.lag_max
+        or now.upstream - now.downstream != before.upstream - before.downstream
+        or now.downstream < before.downstream
+        or (flush and now != before)
+    )
+
+
+def syncs_topic(flow: Flow) -> str:
+    """Named after the cluster where it is not."""
+    other = flow.source if flow.offset_syncs.on_target else flow.target
+    return flow.policy.offset_syncs_topic(other.alias)

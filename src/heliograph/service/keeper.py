@@ -1,0 +1,206 @@
+"""What a flow keeps in sync besides records: settings, access rules, heartbeats, offset syncs, checkpoints, groups.
+
+Each is a job that runs now and then, on connections of its own so that copying does not wait behind them. A job that
+fails says so once, and is tried again the next time.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from heliograph.control.acls import AclSync
+from heliograph.control.checkpoints import Checkpoints
+from heliograph.control.configs import sync_configs
+from heliograph.control.connect_offsets import OffsetsForMm2
+from heliograph.control.groups import sync_groups
+from heliograph.control.heartbeats import beat
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.offset_syncs import SyncWriter
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.work import MirrorPartition, Position
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
+from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.errors import WireError
+
+log = logging.getLogger(__name__)
+
+Positions = Callable[[], Mapping[MirrorPartition, Position]]
+Job = Callable[[], Awaitable[None]]
+
+_SYNCS_EVERY = 5.0
+# Pairs that are not far enough behind the last are written after this time at the latest, and how far copying has come;
+# as MM2 does by default.
+_FLUSHED_EVERY = 60.0
+_SLOW = 10.0  # a job that takes longer is worth a line
+
+
+class Keeper:
+    def __init__(self, flow: Flow, positions: Positions = dict) -> None:
+        """`positions` tells where the copying of this flow stands."""
+        self.flow = flow
+        self._positions = positions
+        self._source = ClusterClient(flow.source)
+        self._target = ClusterClient(flow.target)
+        self._ledger = Ledger(self._target, flow.source.alias)
+        self._acls = AclSync(flow)
+        self._syncs = SyncWriter(flow, self._ledger)
+        self._for_mm2 = OffsetsForMm2(flow)
+        self._synced: Mapping[MirrorPartition, Position] = {}
+        self._flushed = time.monotonic()
+        self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
+        self._loaded = False
+        self._untouched: dict[str, str] = {}
+        self._failed_settings: dict[str, str] = {}
+        self._said: dict[str, str] = {}  # job -> what went wrong with it last
+
+    async def prepare(self) -> None:
+        """Reach both clusters, and see that the topics that the flow needs for itself are there."""
+        await self._target.connect()
+        if self.flow.parts != {HEARTBEAT}:  # who only beats need not know the other side
+            await self._source.connect()
+        await ensure_internal_topics(self.flow, self._source, self._target)
+
+    async def run(self) -> None:
+        """All jobs of the parts that run, until cancelled."""
+        jobs = [self._repeat(name, every, job) for name, every, job in self._jobs() if every is not None]
+        await asyncio.gather(*jobs)
+
+    async def finish(self) -> None:
+        """Before a flow ends: write down what others go by, as of now."""
+        if SOURCE not in self.flow.parts:
+            return
+        if self.flow.offset_syncs.enabled:
+            self._flushed = 0.0
+            await self._try("offset syncs", self._write_syncs)
+        await self._try("offsets for MirrorMaker 2", self._write_for_mm2)
+
+    async def translate_once(self) -> None:
+        """One look at all groups now, whatever the intervals."""
+        if CHECKPOINT not in self.flow.parts:
+            return
+        if self.flow.groups.checkpoints_every is not None:
+            await self._try("groups", self.checkpoints.refresh_groups)
+            await self._try("checkpoints", self._write_checkpoints)
+        if self.flow.groups.sync_every is not None:
+            await self._try("group offsets", self._sync_groups)
+
+    async def one_round(self) -> None:
+        """Settings, access rules, checkpoints and groups once, now."""
+        await self._sync_configs()
+        await self._acls.run(self._source, self._target)
+        await self._write_checkpoints()
+        await self._sync_groups()
+
+    def close(self) -> None:
+        self._source.close()
+        self._target.close()
+
+    def _jobs(self) -> list[tuple[str, float | None, Job]]:
+        flow, groups = self.flow, self.flow.groups
+        jobs: list[tuple[str, float | None, Job]] = []
+        if HEARTBEAT in flow.parts:
+            jobs.append(("heartbeats", flow.heartbeats.every, lambda: beat(flow, self._target)))
+        if SOURCE in flow.parts:
+            jobs += [
+                ("topic settings", flow.topic_sync.configs_every, self._sync_configs),
+                ("access rules", flow.topic_sync.acls_every, lambda: self._acls.run(self._source, self._target)),
+                ("offset syncs", _SYNCS_EVERY if flow.offset_syncs.enabled else None, self._write_syncs),
+                ("offsets for MirrorMaker 2", _FLUSHED_EVERY, self._write_for_mm2),
+            ]
+        if CHECKPOINT in flow.parts and groups.checkpoints_every is not None:
+            jobs += [
+                ("groups", groups.refresh_every, self.checkpoints.refresh_groups),
+                ("checkpoints", groups.checkpoints_every, self._write_checkpoints),
+                ("group offsets", groups.sync_every, self._sync_groups),
+            ]
+        return jobs
+
+    async def _repeat(self, name: str, every: float, job: Job) -> None:
+        due = time.monotonic()
+        while True:
+            await self._try(name, job)
+            due = max(due + every, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
+
+    @property
+    def requests(self) -> int:
+        """How many were sent so far, to both clusters."""
+        return self._source.requests + self._target.requests
+
+    async def _try(self, name: str, job: Job) -> None:
+        began, before = time.monotonic(), self.requests
+        try:
+            await job()
+            if time.monotonic() - began > _SLOW:
+                took, cost = time.monotonic() - began, self.requests - before
+                log.info("%s: syncing %s took %.1f s and about %d requests", self.flow.name, name, took, cost)
+        except WireError as error:
+            if self._said.get(name) != str(error):
+                log.warning("%s: %s could not be synced and will be tried again: %s", self.flow.name, name, error)
+            self._said[name] = str(error)
+        except Exception:
+            log.exception("%s: %s could not be synced and will be tried again", self.flow.name, name)
+        else:
+            if self._said.pop(name, None) is not None:
+                log.info("%s: %s are synced again", self.flow.name, name)
+
+    async def _sync_configs(self) -> None:
+        there, here = await asyncio.gather(self._source.metadata(None), self._target.metadata(None))
+        topics = [
+            name
+            for name, topic in there.topics.items()
+            if not topic.internal and self.flow.selects(name) and self.flow.mirror_name(name) in here.topics
+        ]
+        failed = await sync_configs(self.flow, self._source, self._target, topics)
+        for topic, why in failed.items():
+            if self._failed_settings.get(topic) != why:
+                log.warning("%s: settings of %s: %s", self.flow.name, topic, why)
+        self._failed_settings = failed
+
+    async def _write_syncs(self) -> None:
+        positions = dict(self._positions())
+        flush = time.monotonic() - self._flushed >= _FLUSHED_EVERY
+        moved = positions if flush else {k: at for k, at in positions.items() if self._synced.get(k) != at}
+        if moved:
+            topics = (await self._target.metadata({one.mirror for one in moved})).topics
+            ids = {name: id_text(topic.id) for name, topic in topics.items() if not topic.error}
+            client = self._target if self.flow.offset_syncs.on_target else self._source
+            await self._syncs.run(moved, ids, client, flush=flush)
+        self._syncs.forget(positions)
+        self._synced = positions
+        if flush:
+            self._flushed = time.monotonic()
+
+    async def _write_for_mm2(self) -> None:
+        await self._for_mm2.run(self._positions(), self._target)
+
+    async def _write_checkpoints(self) -> None:
+        if not self._loaded:
+            await self.checkpoints.load()
+            await self.checkpoints.refresh_groups()
+            self._loaded = True
+        outcome = await self.checkpoints.run()
+        if outcome.emitted:
+            log.debug("%s: %d checkpoints written", self.flow.name, len(outcome.emitted))
+
+    async def _sync_groups(self) -> None:
+        if not self._loaded:
+            return  # half of the history may say something else than all of it
+        names = self.flow.groups.names
+        latest = [one for one in self.checkpoints.latest.values() if names.matches(one.group)]
+        outcome = await sync_groups(self._target, latest)
+        if outcome.written:
+            log.info("%s: offsets of %d groups written to the target", self.flow.name, len(outcome.written))
+        for group, why in outcome.untouched.items():
+            if self._untouched.get(group) != why:
+                log.info("%s: group %s is left alone: %s", self.flow.name, group, why)
+        self._untouched = outcome.untouched
+
+
+async def finished(keepers: "list[Keeper]", within: float) -> None:
+    """Give all of them a moment to finish."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            await asyncio.gather(*(keeper.finish() for keeper in keepers))

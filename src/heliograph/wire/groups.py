@@ -1,0 +1,217 @@
+"""Consumer groups: which there are and in what state, what they have committed, and committing for them.
+
+Asks for as many groups in one request as the broker allows: all at once since 3.0, before one by one. What went wrong
+with one group stands in its answer and does not hold up the others.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.connection import Connection
+from heliograph.wire.errors import BrokerError, WireError
+
+Partition = tuple[str, int]
+
+EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
+_CONSUMERS = frozenset({"consumer", ""})
+_FIND_COORDINATOR, _LIST_GROUPS, _OFFSET_FETCH = 10, 16, 9
+_GROUP_ID_NOT_FOUND = 69
+_NOT_READY = frozenset({14, 15, 16})  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+_TRIES, _PAUSE = 25, 0.2
+_COMMITS = 50  # under way at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """-1 stands for a partition of which the group knows nothing, or whose offset was deleted."""
+
+    offset: int
+    metadata: str = ""
+
+
+Offsets = dict[Partition, Committed]
+
+
+async def list_groups(client: ClusterClient) -> dict[str, tuple[str, str]]:
+    """All groups of the cluster: their kind and their state, which is empty where brokers do not tell (before 2.6)."""
+    await client.metadata([])
+
+    async def ask(node: int) -> Any:
+        answer = await (await client.to(node)).request(ListGroupsRequest(states_filter=[], types_filter=[]))
+        if answer.error_code:
+            raise BrokerError(answer.error_code, f"listing groups of broker {node}")
+        return answer
+
+    answers = await asyncio.gather(*(ask(node) for node in list(client.brokers)))
+    return {
+        one.group_id: (one.protocol_type, getattr(one, "group_state", "") or "")
+        for answer in answers
+        for one in answer.groups
+    }
+
+
+async def consumer_groups(client: ClusterClient) -> list[str]:
+    """Connect workers and the like are groups, too, but nobody translates their offsets."""
+    return sorted(group for group, (kind, _state) in (await list_groups(client)).items() if kind in _CONSUMERS)
+
+
+async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[str, str]:
+    """The state of each; DEAD for one that is not there. From the list, or asked for where that has none."""
+    listed = await list_groups(client)
+    states = {group: listed[group][1] if group in listed else DEAD for group in groups}
+    unclear = [group for group, state in states.items() if not state]
+    states.update(dict.fromkeys(unclear, UNKNOWN))
+    for node, some in _by_node(await _coordinators(client, unclear)).items():
+        connection = await client.to(node)
+        answer = await connection.request(DescribeGroupsRequest(groups=some, include_authorized_operations=False))
+        for one in answer.groups:
+            if one.error_code in (0, _GROUP_ID_NOT_FOUND):
+                states[one.group_id] = DEAD if one.error_code else one.group_state
+    return states
+
+
+async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> dict[str, Offsets | WireError]:
+    """What each group has committed, for all its partitions."""
+    found: dict[str, Offsets | WireError] = {}
+    coordinators = await _coordinators(client, groups)
+    found.update({group: node for group, node in coordinators.items() if isinstance(node, WireError)})
+
+    async def ask(node: int, some: list[str]) -> None:
+        try:
+            connection = await client.to(node)
+            if connection.version(_OFFSET_FETCH, 9) >= 8:
+                found.update(await _fetch_many(connection, some))
+            else:
+                for group in some:
+                    found[group] = await _fetch_one(connection, group)
+        except WireError as error:
+            found.update({group: error for group in some if group not in found})
+
+    await asyncio.gather(*(ask(node, some) for node, some in _by_node(coordinators).items()))
+    return found
+
+
+async def commit_offsets(
+    client: ClusterClient, wanted: Mapping[str, Mapping[Partition, Committed]]
+) -> dict[str, WireError | None]:
+    """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
+    outcome: the first error there was."""
+    outcome: dict[str, WireError | None] = {}
+    coordinators = await _coordinators(client, wanted.keys())
+    room = asyncio.Semaphore(_COMMITS)
+
+    async def commit(group: str, node: int | WireError) -> None:
+        async with room:
+            try:
+                outcome[group] = (
+                    node if isinstance(node, WireError) else await _commit(client, node, group, wanted[group])
+                )
+            except WireError as error:
+                outcome[group] = error
+
+    await asyncio.gather(*(commit(group, node) for group, node in coordinators.items()))
+    return outcome
+
+
+async def _commit(
+    client: ClusterClient, node: int, group: str, offsets: Mapping[Partition, Committed]
+) -> BrokerError | None:
+    one = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), committed in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            one.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=-1,
+                committed_metadata=committed.metadata,
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[one(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+    )
+    for _ in range(_TRIES):
+        answer = await (await client.to(node)).request(request, newest=9)
+        codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]
+        if not _NOT_READY.intersection(codes):
+            break
+        await asyncio.sleep(_PAUSE)
+    return BrokerError(codes[0]) if codes else None
+
+
+async def _coordinators(client: ClusterClient, groups: Collection[str]) -> dict[str, int | WireError]:
+    """Who coordinates each group. The first question on a new cluster makes it create the topic for the answers."""
+    found: dict[str, int | WireError] = {}
+    for _ in range(_TRIES):
+        open_ones = [group for group in groups if not isinstance(found.get(group), int)]
+        found.update(await _ask_for_coordinators(client, open_ones))
+        if not any(isinstance(one, BrokerError) and one.code in _NOT_READY for one in found.values()):
+            break
+        await asyncio.sleep(_PAUSE)
+    return found
+
+
+async def _ask_for_coordinators(client: ClusterClient, groups: Collection[str]) -> dict[str, int | WireError]:
+    if not groups:
+        return {}
+    await client.metadata([])  # knows every broker that may be named
+    connection = await client.to(next(iter(client.brokers)))
+    if connection.version(_FIND_COORDINATOR, 4) >= 4:
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups))
+        answer = await connection.request(request, newest=4)
+        return {one.key: _node(one) for one in answer.coordinators}
+    found: dict[str, int | WireError] = {}
+    for group in groups:
+        found[group] = _node(await connection.request(FindCoordinatorRequest(key=group, key_type=0), newest=3))
+    return found
+
+
+def _node(answer: Any) -> int | WireError:
+    return BrokerError(answer.error_code, "group coordinator") if answer.error_code else int(answer.node_id)
+
+
+def _by_node(coordinators: Mapping[str, int | WireError]) -> dict[int, list[str]]:
+    by_node: dict[int, list[str]] = {}
+    for group, node in coordinators.items():
+        if not isinstance(node, WireError):
+            by_node.setdefault(node, []).append(group)
+    return by_node
+
+
+async def _fetch_many(connection: Connection, groups: list[str]) -> dict[str, Offsets | WireError]:
+    one = OffsetFetchRequest.OffsetFetchRequestGroup
+    request = OffsetFetchRequest(
+        groups=[one(group_id=group, member_id=None, member_epoch=-1, topics=None) for group in groups],
+        require_stable=False,
+    )
+    answer = await connection.request(request, newest=9, oldest=8)
+    return {got.group_id: _offsets_or_error(got) for got in answer.groups}
+
+
+async def _fetch_one(connection: Connection, group: str) -> Offsets | WireError:
+    request = OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
+    answer = await connection.request(request, newest=7, oldest=2)
+    return _offsets_or_error(answer)
+
+
+def _offsets_or_error(answer: Any) -> Offsets | WireError:
+    if answer.error_code not in (0, _GROUP_ID_NOT_FOUND):
+        return BrokerError(answer.error_code)
+    return {
+        (topic.name, part.partition_index): Committed(part.committed_offset, part.metadata or "")
+        for topic in answer.topics
+        for part in topic.partitions
+        if not part.error_code
+    }

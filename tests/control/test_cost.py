@@ -1,0 +1,55 @@
+"""What keeping things in sync costs in requests: it must not grow with the number of topics and groups."""
+
+import asyncio
+from dataclasses import replace
+
+from control.test_keeping import _commit
+from copying.lease import only, prepare
+from heliograph.model.flow import Groups
+from heliograph.model.names import NameFilter
+from heliograph.service.keeper import Keeper
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.topics import NewTopic, create_topics
+from logs import Pair
+
+
+def _cost(pair: Pair, name: str, topics: int, groups: int) -> tuple[int, int, int]:
+    """Requests of a first round, of one in which nothing has changed, and of one with one change."""
+    flow = replace(
+        only(pair.flow(), name), groups=Groups(NameFilter((f"{name}.*",)), 600.0, 60.0, 60.0), replication_factor=1
+    )
+
+    async def create() -> None:
+        client = ClusterClient(flow.source)
+        await client.connect()
+        outcome = await create_topics(client, [NewTopic(f"{name}-{number}", 1, 1) for number in range(topics)])
+        assert set(outcome.values()) == {None}
+        client.close()
+
+    asyncio.run(create())
+    for number in range(groups):
+        _commit(pair.a, f"{name}-g{number}", f"{name}-{number % topics}", 0)
+
+    async def rounds() -> tuple[int, int, int]:
+        await prepare(flow)
+        keeper = Keeper(flow)
+        await keeper.prepare()
+        await keeper.checkpoints.refresh_groups()
+        assert len(keeper.checkpoints.groups) == groups
+        costs = []
+        for turn in range(3):
+            if turn == 2:
+                await asyncio.to_thread(pair.a.configure, f"{name}-0", retention_ms="123456789")
+            before = keeper.requests
+            await keeper.one_round()
+            costs.append(keeper.requests - before)
+        keeper.close()
+        return costs[0], costs[1], costs[2]
+
+    return asyncio.run(rounds())
+
+
+def test_a_round_costs_the_same_for_few_and_for_many(pair: Pair, topic: str) -> None:
+    few, many = _cost(pair, f"{topic}-few", 3, 2), _cost(pair, f"{topic}-many", 150, 40)
+    assert few[1] == many[1] <= 25
+    assert few[2] == many[2] == many[1] + 1  # one request for all changes

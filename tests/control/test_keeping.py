@@ -1,0 +1,313 @@
+"""What a flow keeps in sync besides records, on real brokers."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer
+
+from copying.lease import copy, only
+from heliograph.control.internal_topics import MissingTopics
+from heliograph.copy.work import MirrorPartition, Position
+from heliograph.model.flow import HEARTBEAT, Flow, Groups, Heartbeats, OffsetSyncs, TopicSync
+from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
+from heliograph.model.names import NameFilter
+from heliograph.service.keeper import Keeper
+from heliograph.wire.acls import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.groups import Committed, commit_offsets, committed_offsets
+from heliograph.wire.topics import describe_configs
+from logs import Log, Pair, Seen, some_records
+
+
+def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]], positions: dict[MirrorPartition, Position] = {}) -> Any:  # noqa: B006
+    async def main() -> Any:
+        keeper = Keeper(flow, lambda: positions)
+        try:
+            await keeper.prepare()
+            return await do(keeper)
+        finally:
+            keeper.close()
+
+    return asyncio.run(main())
+
+
+def _on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        client = ClusterClient(log.cluster)
+        try:
+            await client.connect()
+            return await do(client)
+        finally:
+            client.close()
+
+    return asyncio.run(main())
+
+
+def _commit(log: Log, group: str, topic: str, offset: int, metadata: str = "") -> None:
+    offsets = {(topic, 0): Committed(offset, metadata)}
+    assert _on(log, lambda client: commit_offsets(client, {group: offsets})) == {group: None}
+
+
+def _records(log: Log, topic: str) -> list[tuple[bytes, bytes]]:
+    return [(one.key, one.value) for one in log.read(topic) if one.key is not None and one.value is not None]
+
+
+# --- heartbeats and offset syncs ----------------------------------------------------------------------------------
+
+
+def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
+    flow = replace(pair.flow(), parts=frozenset({HEARTBEAT}), heartbeats=Heartbeats(0.2, 3))
+    before = len(pair.b.read("heartbeats")) if pair.b.exists("heartbeats") else 0
+
+    async def some_time(keeper: Keeper) -> None:
+        running = asyncio.create_task(keeper.run())
+        await asyncio.sleep(1.0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    _keep(flow, some_time)
+    seen = pair.b.read("heartbeats")[before:]
+    assert 3 <= len(seen) <= 6
+    for one in seen:
+        assert one.key is not None
+        assert one.value is not None
+        beat = Heartbeat.from_record(one.key, one.value)
+        assert (beat.source, beat.target, beat.timestamp) == ("A", "B", one.timestamp)
+
+
+@pytest.mark.parametrize("on_target", [False, True])
+def test_offset_syncs_pair_the_places_of_one_record(pair: Pair, topic: str, on_target: bool) -> None:
+    flow = replace(only(pair.flow(), topic), offset_syncs=OffsetSyncs(on_target=on_target, lag_max=10))
+    pair.a.create(topic)
+    positions: dict[MirrorPartition, Position] = {}
+    log, name = (pair.b, "mm2-offset-syncs.A.internal") if on_target else (pair.a, "mm2-offset-syncs.B.internal")
+
+    def syncs() -> list[OffsetSync]:
+        found = [OffsetSync.from_record(key, value) for key, value in _records(log, name)]
+        return [one for one in found if one.topic == topic]
+
+    async def together(keeper: Keeper) -> None:
+        counts = []
+        for count, commit in ((1, True), (5, True), (3, False), (30, True), (2, True)):
+            await asyncio.to_thread(pair.a.transaction, topic, count, commit)
+            outcome = await asyncio.to_thread(copy, flow)
+            positions.update({one: at.position for one, at in outcome.progress.items()})
+            await keeper._write_syncs()
+            counts.append(len(await asyncio.to_thread(syncs)))
+        # The first; one after each marker between; none for what was aborted.
+        assert counts == [1, 2, 2, 3, 4]
+        await keeper._write_syncs()
+        await keeper.finish()
+        assert len(await asyncio.to_thread(syncs)) == 4  # nothing moved
+
+    _keep(flow, together, positions)
+    source, mirror = dict(pair.a.read_with_offsets(topic)), dict(pair.b.read_with_offsets(f"A.{topic}"))
+    for one in syncs():
+        assert _plain(source[one.upstream]) == _plain(mirror[one.downstream])
+    assert syncs()[-1].downstream == max(mirror)
+
+
+def _plain(seen: Seen) -> tuple[bytes | None, bytes | None]:
+    return seen.key, seen.value
+
+
+def test_a_pair_is_written_when_the_mirror_has_got_far_enough_and_at_the_end(pair: Pair, topic: str) -> None:
+    flow = replace(only(pair.flow(), topic), offset_syncs=OffsetSyncs(lag_max=100))
+    pair.a.create(topic)
+    positions: dict[MirrorPartition, Position] = {}
+
+    def downstream() -> list[int]:
+        found = [OffsetSync.from_record(*one) for one in _records(pair.a, "mm2-offset-syncs.B.internal")]
+        return [one.downstream for one in found if one.topic == topic]
+
+    async def main(keeper: Keeper) -> list[list[int]]:
+        seen = []
+        for count in (10, 50, 60, 5):
+            await asyncio.to_thread(pair.a.write, topic, some_records(count))
+            outcome = await asyncio.to_thread(copy, flow)
+            positions.update({one: at.position for one, at in outcome.progress.items()})
+            await keeper._write_syncs()
+            seen.append(await asyncio.to_thread(downstream))
+        await keeper.finish()
+        return [*seen, await asyncio.to_thread(downstream)]
+
+    assert _keep(flow, main, positions) == [[9], [9], [9, 119], [9, 119], [9, 119, 124]]
+
+
+# --- checkpoints and groups ---------------------------------------------------------------------------------------
+
+
+def _flow_of_groups(pair: Pair, topic: str) -> Flow:
+    groups = Groups(NameFilter((f"{topic}-g.*",)), 600.0, 60.0, 60.0, 1)
+    return replace(only(pair.flow(), topic), groups=groups)
+
+
+def test_every_position_of_a_group_translates_to_the_same_record(pair: Pair, topic: str) -> None:
+    """Also between records, before the first and at the end; markers and aborted records make the offsets differ."""
+    pair.a.create(topic)
+    rng = random.Random(5)
+    for _ in range(6):
+        pair.a.transaction(topic, rng.randint(1, 8), rng.random() < 0.7)
+    flow = _flow_of_groups(pair, topic)
+    copy(flow)
+    end = pair.a.bounds(topic)[1]
+    for offset in range(end + 1):
+        _commit(pair.a, f"{topic}-g{offset}", topic, offset, f"m{offset}")
+    _keep(flow, lambda keeper: keeper.translate_once())
+    source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
+    found = [Checkpoint.from_record(*one) for one in _records(pair.b, "A.checkpoints.internal")]
+    found = [one for one in found if one.topic == f"A.{topic}"]
+    assert sorted(one.upstream for one in found) == list(range(end + 1))
+    for one in found:
+        assert (one.group, one.partition, one.metadata) == (f"{topic}-g{one.upstream}", 0, f"m{one.upstream}")
+        rest = [_plain(seen) for offset, seen in source if offset >= one.upstream]
+        assert [_plain(seen) for offset, seen in mirror if offset >= one.downstream] == rest
+    # And they are the groups' offsets on the target now.
+    groups = [f"{topic}-g{offset}" for offset in range(end + 1)]
+    there = _on(pair.b, lambda client: committed_offsets(client, groups))
+    for one in found:
+        assert there[one.group] == {(f"A.{topic}", 0): Committed(one.downstream, one.metadata)}
+
+
+def test_a_group_ahead_of_what_was_copied_gets_the_mirrors_end(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    flow = _flow_of_groups(pair, topic)
+    copy(flow)
+    pair.a.write(topic, some_records(10))
+    _commit(pair.a, f"{topic}-g", topic, 15)
+
+    def latest() -> dict[str, Any]:
+        return {key: one for key, one in _keep(flow, _loaded).items() if key[0] == f"{topic}-g"}
+
+    async def ours(keeper: Keeper) -> None:
+        await keeper.translate_once()
+
+    async def _loaded(keeper: Keeper) -> dict[Any, Checkpoint]:
+        await keeper.checkpoints.load()
+        return keeper.checkpoints.latest
+
+    _keep(flow, ours)
+    (first,) = latest().values()
+    assert (first.upstream, first.downstream) == (15, 10)
+    copy(flow)
+    _keep(flow, ours)
+    (second,) = latest().values()
+    assert (second.upstream, second.downstream) == (15, 15)
+
+
+def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(20))
+    flow = _flow_of_groups(pair, topic)
+    copy(flow)
+    mirror = (f"A.{topic}", 0)
+    groups = [f"{topic}-g{name}" for name in ("new", "behind", "ahead", "used")]
+    for group in groups:
+        _commit(pair.a, group, topic, 10)
+    _commit(pair.b, groups[1], f"A.{topic}", 3)
+    _commit(pair.b, groups[2], f"A.{topic}", 18)
+    consumer: Any = KafkaConsumer(
+        bootstrap_servers=pair.b.bootstrap, group_id=groups[3], auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    consumer.subscribe([f"A.{topic}"])
+    try:
+        deadline = time.monotonic() + 30
+        while not consumer.assignment() and time.monotonic() < deadline:
+            consumer.poll(timeout_ms=200)
+        consumer.commit()
+        before = _on(pair.b, lambda client: committed_offsets(client, groups))
+
+        async def main(keeper: Keeper) -> dict[str, str]:
+            await keeper.translate_once()
+            return keeper._untouched
+
+        untouched = _keep(flow, main)
+        after = _on(pair.b, lambda client: committed_offsets(client, groups))
+    finally:
+        consumer.close()
+    assert [after[group][mirror].offset for group in groups[:3]] == [10, 10, 18]
+    assert after[groups[3]] == before[groups[3]]
+    assert "in use on the target" in untouched[groups[3]]
+    assert groups[0] not in untouched
+
+
+# --- settings and access rules ------------------------------------------------------------------------------------
+
+
+def test_settings_follow_the_source_topic(pair: Pair, topic: str) -> None:
+    pair.a.create(topic, retention_ms="1000000", min_insync_replicas="1", compression_type="gzip")
+    flow = only(pair.flow(), topic)
+    copy(flow)
+    mirror = f"A.{topic}"
+
+    def own() -> dict[str, str | None]:
+        found = _on(pair.b, lambda client: describe_configs(client, [mirror]))[mirror]
+        return {name: one.value for name, one in found.items() if one.own}
+
+    before = own()
+    assert before["retention.ms"] == "1000000"
+    pair.a.configure(topic, retention_ms="2000000", max_message_bytes="2000000")
+    pair.b.configure(mirror, segment_ms="777777777", min_insync_replicas="1")
+    _keep(flow, lambda keeper: keeper._sync_configs())
+    changed = own()
+    assert (changed["retention.ms"], changed["max.message.bytes"]) == ("2000000", "2000000")
+    assert "segment.ms" not in changed  # the source has its default, so the mirror has its own
+    assert changed["min.insync.replicas"] == "1"  # excluded: not ours to touch
+    assert (changed["compression.type"], changed["message.timestamp.type"]) == ("producer", "CreateTime")
+    pair.a.configure(topic, max_message_bytes="1000012")
+    _keep(flow, lambda keeper: keeper._sync_configs())
+    assert own()["max.message.bytes"] == "2000000"  # may have been raised for a batch that is there now
+    defaults = replace(flow, topic_sync=TopicSync(source_defaults=True))
+    _keep(defaults, lambda keeper: keeper._sync_configs())
+    assert own()["segment.ms"] == "604800000"
+
+
+def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    flow = only(pair.flow(), topic)
+    host = "*"
+    rules = [
+        Acl(topic, LITERAL, "User:reader", host, READ, ALLOW),
+        Acl(topic, LITERAL, "User:writer", host, WRITE, ALLOW),
+        Acl(topic, LITERAL, "User:all", host, ALL, ALLOW),
+        Acl(topic, LITERAL, "User:nobody", host, ALL, DENY),
+        Acl(topic, 4, "User:prefixed", host, READ, ALLOW),
+        Acl("elsewhere", LITERAL, "User:reader", host, READ, ALLOW),
+    ]
+    assert _on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
+
+    async def main(keeper: Keeper) -> None:
+        await keeper._acls.run(keeper._source, keeper._target)
+
+    for _ in range(2):
+        _keep(flow, main)
+        deadline = time.monotonic() + 10
+        while True:  # rules reach a broker by its metadata log
+            there = {one for one in _on(pair.b, topic_acls) if topic in one.name}
+            if len(there) >= 3 or time.monotonic() > deadline:
+                break
+        assert there == {
+            Acl(f"A.{topic}", LITERAL, "User:reader", host, READ, ALLOW),
+            Acl(f"A.{topic}", LITERAL, "User:all", host, READ, ALLOW),
+            Acl(f"A.{topic}", LITERAL, "User:nobody", host, ALL, DENY),
+        }
+
+
+# --- internal topics ----------------------------------------------------------------------------------------------
+
+
+def test_an_internal_topic_that_forgets_is_refused(pair: Pair, topic: str) -> None:
+    flow = replace(pair.flow(), source=replace(pair.flow().source, alias="Forgetful"))
+    pair.b.create("heliograph-intervals.Forgetful.internal", cleanup_policy="delete")
+
+    async def nothing(_keeper: Keeper) -> None:
+        pass
+
+    with pytest.raises(MissingTopics, match=r"cleanup\.policy is delete.*must be compact"):
+        _keep(flow, nothing)

@@ -1,0 +1,220 @@
+"""Beside the real MirrorMaker 2: its tools on what we write, ours on what it writes, and each in the other's place."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from control.test_keeping import _commit, _on, _records
+from heliograph.client import MirrorClient, replication_hops, translate_offsets, upstream_clusters
+from heliograph.model.connect_offsets import SourceKey, from_value
+from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
+from heliograph.wire.groups import Committed, committed_offsets
+from heliograph.wire.records import Record, now
+from logs import Pair, some_records
+from mm2 import JavaClient, mirror_maker, until
+from running.command import start
+
+_FACTORS = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "status.storage.")
+
+
+def _properties(pair: Pair, topic: str, folder: Path, source: str, target: str) -> Path:
+    """One flow, for both tools, with clusters called as no other test calls them."""
+    lines = [
+        f"clusters = {source}, {target}",
+        f"{source}.bootstrap.servers = {pair.a.bootstrap}",
+        f"{target}.bootstrap.servers = {pair.b.bootstrap}",
+        f"{source}->{target}.enabled = true",
+        f"{source}->{target}.topics = {topic}.*",
+        f"{source}->{target}.groups = {topic}.*",
+        *(f"{name}replication.factor = 1" for name in (*_FACTORS, "config.storage.")),
+        "offset.storage.partitions = 3",
+        f"{target}.offset.flush.interval.ms = 5000",
+        "refresh.topics.interval.seconds = 2",
+        "refresh.groups.interval.seconds = 1",
+        "emit.checkpoints.interval.seconds = 1",
+        "sync.group.offsets.enabled = true",
+        "sync.group.offsets.interval.seconds = 1",
+    ]
+    file = folder / "mm2.properties"
+    file.write_text("\n".join([*lines, ""]))
+    return file
+
+
+@contextmanager
+def _heliograph(properties: Path, log: Path) -> Iterator[None]:
+    process = start("run", properties, log=log)
+    try:
+        yield
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+class _Producer:
+    """Writes to three partitions all the time, each record told apart by its number."""
+
+    def __init__(self, pair: Pair, topic: str) -> None:
+        self._pair = pair
+        self._topic = topic
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.count = 0
+
+    def __enter__(self) -> "_Producer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            for partition in range(3):
+                records = [Record(0, now(), b"key", f"{self.count + n}".encode()) for n in range(50)]
+                self._pair.a.write(self._topic, records, partition)
+            self.count += 50
+            time.sleep(0.05)
+
+
+def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
+    pair: Pair, topic: str, tmp_path: Path
+) -> None:
+    """A producer runs all the time. MM2 is killed in the middle, follows us, and is followed once more."""
+    pair.a.create(topic, partitions=3)
+    properties = _properties(pair, topic, tmp_path, "east", "west")
+    mirror, log = f"east.{topic}", tmp_path / "log"
+
+    def copied(least: int) -> None:
+        def enough() -> bool:
+            return pair.b.exists(mirror) and all(pair.b.bounds(mirror, one)[1] > least for one in range(3))
+
+        until(enough, 90)
+
+    with _Producer(pair, topic) as producer:
+        with mirror_maker(properties) as mm2:
+            copied(500)
+            mm2.kill()
+        with _heliograph(properties, log):
+            copied(producer.count)
+        with mirror_maker(properties) as mm2:
+            copied(producer.count)
+            mm2.stop()
+        with _heliograph(properties, log):
+            copied(producer.count)
+            producer.stop()
+            copied(producer.count - 1)
+    for partition in range(3):
+        assert pair.b.read(mirror, partition) == pair.a.read(topic, partition)
+        assert len(pair.b.read(mirror, partition)) == producer.count
+    said = log.read_text()
+    assert said.count(f"mirror {mirror}-0 taken over from MirrorMaker 2") == 2
+    assert "waiting for MirrorMaker 2 to be gone" in said
+
+
+def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(
+    pair: Pair, topic: str, tmp_path: Path
+) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(300))
+    properties = _properties(pair, topic, tmp_path, "north", "south")
+    mirror, log = f"north.{topic}", tmp_path / "log"
+    with mirror_maker(properties) as mm2:
+        until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 300, 90)
+        mm2.stop()
+    pair.b.write(mirror, some_records(1, start=77777))
+    with _heliograph(properties, log):
+        until(lambda: "cannot be taken over" in log.read_text())
+        until(lambda: "no account of having copied" in log.read_text())
+    assert pair.b.bounds(mirror)[1] == 301
+
+
+def test_mm2s_records_are_byte_for_byte_ours(pair: Pair, topic: str, tmp_path: Path) -> None:
+    """What MM2 wrote, read and written again by us, is the same; and so are its entries in Connect's offsets."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(250))
+    _commit(pair.a, f"{topic}-group", topic, 120, "some metadata")
+    properties = _properties(pair, topic, tmp_path, "red", "blue")
+    with mirror_maker(properties) as mm2:
+        until(
+            lambda: pair.b.exists("red.checkpoints.internal") and _records(pair.b, "red.checkpoints.internal") != [], 90
+        )
+        mm2.stop()
+    for log, name, kind in (
+        (pair.b, "red.checkpoints.internal", Checkpoint),
+        (pair.a, "mm2-offset-syncs.blue.internal", OffsetSync),
+        (pair.b, "heartbeats", Heartbeat),
+    ):
+        found = _records(log, name)
+        assert found
+        for key, value in found:
+            assert kind.from_record(key, value).to_record() == (key, value)
+    entries = [one for part in range(3) for one in pair.b.read("mm2-offsets.red.internal", part)]
+    ours = [(SourceKey("MirrorSourceConnector", "red", topic, 0).to_bytes(), 249)]
+    assert [(one.key, from_value(one.value)) for one in entries if one.key == ours[0][0] and one.value][-1:] == ours
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaClient]:
+    with JavaClient() as client:
+        yield client
+
+
+def test_mm2s_client_reads_what_we_write_and_answers_as_ours(
+    pair: Pair, topic: str, tmp_path: Path, java: JavaClient
+) -> None:
+    pair.a.create(topic, partitions=2)
+    for _ in range(3):
+        pair.a.transaction(topic, 7)
+    pair.a.write(topic, some_records(20), partition=1)
+    group = f"{topic}-group"
+    _commit(pair.a, group, topic, 11, "note")
+    properties = _properties(pair, topic, tmp_path, "sun", "moon")
+    bootstrap = pair.b.bootstrap
+    with _heliograph(properties, tmp_path / "log"):
+        # The flow back only writes heartbeats, to the source; they are copied from there as any topic.
+        until(lambda: "sun.heartbeats" in MirrorClient(bootstrap).heartbeat_topics())
+        until(lambda: "sun.checkpoints.internal" in MirrorClient(bootstrap).checkpoint_topics())
+        until(lambda: translate_offsets(bootstrap, "sun", group) != {})
+    client = MirrorClient(bootstrap)
+    assert java.heartbeat_topics(bootstrap) == client.heartbeat_topics()
+    assert java.checkpoint_topics(bootstrap) == client.checkpoint_topics()
+    assert java.upstream_clusters(bootstrap) == upstream_clusters(bootstrap) >= {"sun"}
+    for alias in ("sun", "nowhere"):
+        assert java.replication_hops(bootstrap, alias) == replication_hops(bootstrap, alias)
+    assert replication_hops(bootstrap, "sun") == 1
+    ours = translate_offsets(bootstrap, "sun", group)
+    assert java.translate_offsets(bootstrap, "sun", group) == {at: (o.offset, o.metadata) for at, o in ours.items()}
+    assert ours == {(f"sun.{topic}", 0): Committed(10, "note")}  # offset 7 was a marker
+
+
+def test_mm2_translates_with_our_offset_syncs(pair: Pair, topic: str, tmp_path: Path) -> None:
+    """MM2 finds nothing to copy after us, so that our pairs are all that it has."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(400))
+    # Where MM2 has run before, we keep its books: without them it would begin anew.
+    pair.b.create("mm2-offsets.up.internal", partitions=3, cleanup_policy="compact")
+    properties = _properties(pair, topic, tmp_path, "up", "down")
+    mirror, group = f"up.{topic}", f"{topic}-group"
+    with _heliograph(properties, tmp_path / "log"):
+        until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 400)
+    _commit(pair.a, group, topic, 400)
+    with mirror_maker(properties) as mm2:
+        until(lambda: Committed(400) in _there(pair, group).values(), 90)
+        mm2.stop()
+    assert pair.b.bounds(mirror) == (0, 400)
+
+
+def _there(pair: Pair, group: str) -> dict[tuple[str, int], Committed]:
+    found = _on(pair.b, lambda client: committed_offsets(client, [group]))[group]
+    return dict(found) if isinstance(found, dict) else {}
