@@ -182,8 +182,8 @@ def test_what_mm2s_driver_writes_for_each_client_is_no_surprise(tmp_path: Path) 
     deployment = read(tmp_path, config)
     assert deployment.warnings == ()
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: target.cluster.offset.storage.replication.factor is known, but this version does not act "
-        "on it"
+        "connector my-source: target.cluster.offset.storage.replication.factor has no meaning here: there is no "
+        "Connect cluster that keeps its state there"
     ]
 
 

@@ -204,6 +204,7 @@ def test_the_defaults_of_a_flow_are_those_that_are_declared() -> None:
 
 def test_exactly_these_settings_are_acted_on() -> None:
     assert sorted({setting.name for setting in SETTINGS if setting.acted}) == [
+        "auto.offset.reset",
         "batch.size",
         "bootstrap.servers",
         "checkpoints.topic.replication.factor",

@@ -127,8 +127,8 @@ def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) ->
     assert said(tmp_path, deployment.notes) == [
         "mm2.yaml:6: spec.version has no meaning here: there is no Kafka Connect of some version",
         "mm2.yaml:7: spec.replicas has no meaning here: Spark's executors do the work: see --master and --conf",
-        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor is known, but this version does not "
-        "act on it",
+        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor has no meaning here: there is no "
+        "Connect cluster that keeps its state there",
         "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart has no meaning here: what fails is started again in "
         "any case",
     ]

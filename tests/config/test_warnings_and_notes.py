@@ -62,13 +62,13 @@ def test_a_file_of_thirty_settings_with_three_typos_gives_exactly_three_warnings
 
 
 def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
-    assert notes("admin.timeout.ms = 1000\n") == [
-        "mm2.properties:5: admin.timeout.ms is known, but this version does not act on it"
+    assert notes("ssl.protocol = TLSv1.3\n") == [
+        "mm2.properties:5: ssl.protocol is known, but this version does not act on it"
     ]
-    assert notes("A->B.admin.timeout.ms = 1000\n") == [
-        "mm2.properties:5: A->B.admin.timeout.ms is known, but this version does not act on it"
+    assert notes("A->B.ssl.protocol = TLSv1.3\n") == [
+        "mm2.properties:5: A->B.ssl.protocol is known, but this version does not act on it"
     ]
-    assert warnings("admin.timeout.ms = 1000\n") == []
+    assert warnings("ssl.protocol = TLSv1.3\n") == []
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,12 @@ def test_a_misspelt_alias_of_some_length_is_recognised() -> None:
 
 def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_place() -> None:
     assert notes("offset.flush.interval.ms = 1\n") == [
-        "mm2.properties:5: offset.flush.interval.ms is known, but this version does not act on it "
+        "mm2.properties:5: offset.flush.interval.ms has no meaning here: there are no Connect workers "
         "(and MM2 reads it only as 'B.offset.flush.interval.ms')"
     ]
     assert notes("transforms.one.type = org.example.One\n") == [
-        "mm2.properties:5: transforms.one.type is known, but this version does not act on it "
+        "mm2.properties:5: transforms.one.type has no meaning here: records are copied as they are, and transforms are "
+        "NOT applied "
         "(and MM2 reads it only as 'A->B.transforms.*')"
     ]
 

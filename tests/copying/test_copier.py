@@ -9,6 +9,7 @@ import pytest
 from copying.lease import copy, only, prepare, settled
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Position, Work
+from heliograph.model.flow import Reading
 from logs import Pair, Record, some_records
 
 
@@ -131,3 +132,13 @@ def test_keys_values_and_headers_that_are_null_empty_or_repeated_stay_so(pair: P
     pair.a.write(topic, odd * 50)
     copy(only(pair.flow(), topic))
     _same(pair, topic)
+
+
+def test_with_latest_a_new_mirror_holds_what_is_written_from_then_on(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(30))
+    flow = dataclasses.replace(only(pair.flow(), topic), reading=Reading(from_the_end=True))
+    assert copy(flow).records == 0
+    pair.a.write(topic, some_records(20, start=30))
+    assert copy(flow).records == 20
+    assert pair.b.read(f"A.{topic}") == pair.a.read(topic)[30:]

@@ -17,6 +17,25 @@ def test_an_empty_mirror_begins_at_the_sources_start_and_writes_that_down() -> N
     assert next_position(Intervals(), _facts((40, 90), (0, 0)), STRICT) == Go(Position(40, 0), Interval(0, 40, 0, "s"))
 
 
+def test_a_new_mirror_may_begin_at_the_sources_end_but_not_one_that_was_deleted() -> None:
+    new = Facts(40, 90, 0, 0, "s", "m", from_the_end=True)
+    assert next_position(Intervals(), new, STRICT) == Go(Position(90, 0), Interval(0, 90, 0, "s"))
+    deleted = Facts(40, 90, 0, 0, "s", "m", earlier_mirror=True, from_the_end=True)
+    decision = next_position(Intervals(), deleted, STRICT)
+    assert isinstance(decision, Go)
+    assert decision.position == Position(40, 0)
+
+
+def test_a_mirror_that_others_have_filled_goes_on_as_was_decided() -> None:
+    taken_over = Intervals([Interval(500, 740, 0, "s")])
+    assert next_position(taken_over, _facts((0, 900), (0, 500)), STRICT) == Go(Position(740, 500), decided=True)
+    assert next_position(taken_over, _facts((0, 900), (0, 510)), STRICT) == Go(Position(750, 510))
+    assert _refused(next_position(taken_over, _facts((0, 900), (0, 490)), STRICT)) == ("unknown-origin", 0)
+    waits = next_position(taken_over, _facts((0, 700), (0, 500)), LENIENT)
+    assert isinstance(waits, NoGo)
+    assert (waits.reason, waits.final) == ("open-transaction", False)
+
+
 def test_a_mirror_goes_on_where_its_log_ends() -> None:
     known = Intervals([Interval(0, 40, 0, "s")])
     assert next_position(known, _facts((40, 90), (0, 12)), STRICT) == Go(Position(52, 12))

@@ -6,18 +6,27 @@ Works on names within a scope (`topics` of `A->B.topics`); aliases are for `scop
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from heliograph.config import clients, connectors, mirroring, security, workers
 from heliograph.config.setting import Group, Place, Scope, Setting
 
-GROUPS: tuple[Group, ...] = (
-    *mirroring.GROUPS,
-    *connectors.GROUPS,
-    *clients.GROUPS,
-    *security.GROUPS,
-    *workers.GROUPS,
+
+def _with_reasons(group: Group) -> Group:
+    return replace(
+        group,
+        settings=tuple(
+            one if one.acted or one.needless else replace(one, needless=group.needless) for one in group.settings
+        ),
+    )
+
+
+GROUPS: tuple[Group, ...] = tuple(
+    map(
+        _with_reasons,
+        (*mirroring.GROUPS, *connectors.GROUPS, *clients.GROUPS, *security.GROUPS, *workers.GROUPS),
+    )
 )
 SETTINGS: tuple[Setting[object], ...] = tuple(setting for group in GROUPS for setting in group.settings)
 

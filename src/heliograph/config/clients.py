@@ -56,6 +56,15 @@ ISOLATION_LEVEL = Setting(
     places.CONSUMER,
     acted=True,
 )
+AUTO_OFFSET_RESET = Setting(
+    "auto.offset.reset",
+    Choice(("earliest", "latest", "none")),
+    "earliest",
+    "Where a new mirror begins: with everything that the source topic has, or with `latest` at its end. What is "
+    "deleted before it is copied is a matter of `heliograph.on.data.loss`.",
+    places.CONSUMER,
+    acted=True,
+)
 BATCH_SIZE = Setting(
     "batch.size",
     _INT,
@@ -93,12 +102,7 @@ _CONSUMER = (
     FETCH_MIN_BYTES,
     FETCH_MAX_WAIT,
     ISOLATION_LEVEL,
-    _consumer(
-        "auto.offset.reset",
-        Text(),
-        "earliest",
-        "Where to begin without a position: `earliest`, `latest`, `none` or `by_duration:...`.",
-    ),
+    AUTO_OFFSET_RESET,
     _consumer(
         "enable.auto.commit",
         Bool(),
@@ -297,7 +301,12 @@ _COMMON = (
 )
 
 GROUPS = (
-    Group("Every client", "Names and limits that consumer, producer and admin client share.", _COMMON),
-    Group("Consumer", "Reading from the source.", _CONSUMER),
-    Group("Producer", "Writing to the target.", _PRODUCER),
+    Group(
+        "Every client",
+        "Names and limits that consumer, producer and admin client share.",
+        _COMMON,
+        "Heliograph's own connections know no such setting",
+    ),
+    Group("Consumer", "Reading from the source.", _CONSUMER, "Heliograph reads without Kafka's consumer"),
+    Group("Producer", "Writing to the target.", _PRODUCER, "Heliograph writes without Kafka's producer"),
 )

@@ -27,6 +27,7 @@ def _flow_only(name: str, kind: Kind[object], default: str | None, about: str, n
 
 _NO_CONNECT = "there is no Connect here, and no connector to name"
 _OWN_TASKS = "MM2 and Connect write it for their own tasks, which there are none of here"
+_NO_TRANSFORMS = "records are copied as they are, and transforms are NOT applied"
 _OWN_RETRIES = "failures are tried again by Heliograph's own rules; the `heliograph.on.*` settings say what stops"
 _OWN_LOG = "every failure is logged once, with topic, partition and offsets"
 _NO_TRANSACTIONS = "mirrors are written exactly once without transactions"
@@ -175,7 +176,13 @@ _CONNECTORS = (
         "Alias of the target, set by MM2's driver.",
         "the alias is in the flow's name, `A->B`",
     ),
-    _flow("admin.timeout.ms", Whole(), "60000", "How long one administrative job may take."),
+    _flow(
+        "admin.timeout.ms",
+        Whole(),
+        "60000",
+        "How long one administrative job may take.",
+        "each request has a limit of its own, `request.timeout.ms`",
+    ),
     _flow(
         "consumer.poll.timeout.ms",
         Whole(),
@@ -188,6 +195,7 @@ _CONNECTORS = (
         _CLASS,
         "org.apache.kafka.clients.admin.ForwardingAdmin",
         "Class through which topics and access rules are changed.",
+        "Java classes cannot be loaded here",
     ),
     _flow(
         "add.source.alias.to.metrics",
@@ -227,10 +235,10 @@ _CONNECTORS = (
         "Whether the log holds the failed record.",
         "records are never logged, only where they are",
     ),
-    _flow("transforms", Names(), "", "Aliases of single message transforms."),
-    _flow_only("transforms.*", Text(), None, "A transform's class and options."),
-    _flow("predicates", Names(), "", "Aliases of the conditions of transforms."),
-    _flow_only("predicates.*", Text(), None, "A condition's class and options."),
+    _flow("transforms", Names(), "", "Aliases of single message transforms.", _NO_TRANSFORMS),
+    _flow_only("transforms.*", Text(), None, "A transform's class and options.", _NO_TRANSFORMS),
+    _flow("predicates", Names(), "", "Aliases of the conditions of transforms.", _NO_TRANSFORMS),
+    _flow_only("predicates.*", Text(), None, "A condition's class and options.", _NO_TRANSFORMS),
     _flow_only(
         "exactly.once.support",
         Choice(("requested", "required")),

@@ -214,6 +214,7 @@ def _flow(values: Values, source: str, target: str) -> Flow:
             values.get(clients.FETCH_MIN_BYTES, source, target),
             values.get(clients.FETCH_MAX_WAIT, source, target) / 1000,
             values.get(clients.ISOLATION_LEVEL, source, target) == "read_committed",
+            values.get(clients.AUTO_OFFSET_RESET, source, target) == "latest",
         ),
         writing=Writing(
             values.get(clients.MAX_REQUEST_SIZE, source, target),

@@ -54,9 +54,9 @@ def _note(at: Address, entry: Entry, aliases: tuple[str, ...], flows: tuple[tupl
     hit = catalogue.find(at.scope, at.name)
     known = hit or catalogue.elsewhere(at.scope, at.name)
     if known is not None and not known.setting.acted:
-        if known.setting.needless:
-            return f"{entry.name} has no meaning here: {known.setting.needless}"
         text = f"{entry.name} is known, but this version does not act on it"
+        if known.setting.needless:
+            text = f"{entry.name} has no meaning here: {known.setting.needless}"
         return text if hit else f"{text} (and MM2 reads it only as {_read_from(known.setting, at, entry, aliases)})"
     if hit is None or not hit.acted:
         return ""

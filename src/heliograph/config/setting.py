@@ -102,8 +102,9 @@ class Setting(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A table of the reference page."""
+    """A table of the reference page. `needless` is for those settings that are not acted on and do not say why."""
 
     title: str
     about: str
     settings: tuple[Setting[object], ...]
+    needless: str = ""

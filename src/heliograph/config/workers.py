@@ -17,9 +17,14 @@ def _driver(name: str, kind: Kind[object], default: str | None, about: str) -> S
 
 
 def _worker(
-    name: str, kind: Kind[object], default: str | None, about: str, where: Where = places.WORKER
+    name: str,
+    kind: Kind[object],
+    default: str | None,
+    about: str,
+    where: Where = places.WORKER,
+    needless: str = "",
 ) -> Setting[object]:
-    return Setting(name, kind, default, about, where)
+    return Setting(name, kind, default, about, where, needless=needless)
 
 
 def _shared(name: str, kind: Kind[object], default: str | None, about: str) -> Setting[object]:
@@ -87,7 +92,8 @@ _WORKER = (
         "exactly.once.source.support",
         Choice(("disabled", "preparing", "enabled")),
         "disabled",
-        "Whether Connect writes in transactions. Heliograph always writes exactly once.",
+        "Whether Connect writes in transactions.",
+        needless="Heliograph always writes exactly once",
     ),
     _worker("group.id", Text(), "A-mm2", "Connect group of the workers of a flow."),
     _worker("session.timeout.ms", Whole(), "10000", "Silence after which a worker counts as gone."),
@@ -123,8 +129,28 @@ _WORKER = (
 )
 
 GROUPS = (
-    Group("MirrorMaker 2's driver", "Read from the top level only.", _DRIVER),
-    Group("Connect's topics and tasks", "At top level these win over `B.`, the reverse of what one expects.", _STORAGE),
-    Group("Converters", "MirrorMaker 2 takes bytes as they are.", _CONVERTERS),
-    Group("Connect workers", "Read only with the alias of the target in front.", _WORKER),
+    Group(
+        "MirrorMaker 2's driver",
+        "Read from the top level only.",
+        _DRIVER,
+        "Heliograph's processes do not talk to each other over HTTP",
+    ),
+    Group(
+        "Connect's topics and tasks",
+        "At top level these win over `B.`, the reverse of what one expects.",
+        _STORAGE,
+        "there is no Connect cluster that keeps its state there",
+    ),
+    Group(
+        "Converters",
+        "MirrorMaker 2 takes bytes as they are.",
+        _CONVERTERS,
+        "records are copied as the bytes that they are",
+    ),
+    Group(
+        "Connect workers",
+        "Read only with the alias of the target in front.",
+        _WORKER,
+        "there are no Connect workers",
+    ),
 )

@@ -225,7 +225,7 @@ class Copier:
                 self._target,
                 self._ledger,
                 flow.policies,
-                flow.reading.committed_only,
+                flow.reading,
                 lost=self._lost,
                 notice=self._notice,
             )

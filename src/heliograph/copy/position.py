@@ -27,6 +27,7 @@ class Facts:
     earlier_mirror: bool = False
     sure: bool = False
     seen: Position | None = None  # where this run last knew itself to be
+    from_the_end: bool = False  # where a mirror that never was begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             text = f"the mirror holds {facts.mirror_end} records that Heliograph has no account of having copied; {how}"
             return NoGo(UNKNOWN_ORIGIN, text, facts.source_start)
         gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
-        return _begin(facts, facts.source_start, 0, *((gone,) if facts.earlier_mirror else ()))
+        if facts.earlier_mirror:
+            return _begin(facts, facts.source_start, 0, gone)
+        return _begin(facts, facts.source_end if facts.from_the_end else facts.source_start, 0)
     source, shift = interval.source_of(facts.mirror_end), interval.shift
     beginning = intervals.beginning(facts.mirror_end)
     decided = beginning is not None and beginning.source_id == facts.source_id

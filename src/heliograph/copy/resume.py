@@ -14,7 +14,7 @@ from heliograph.copy.position import Facts, NoGo, next_position
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.verify import verified
 from heliograph.copy.work import Notice
-from heliograph.model.flow import Policies
+from heliograph.model.flow import Policies, Reading
 from heliograph.model.intervals import Entry
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
@@ -30,7 +30,7 @@ async def resume(
     target: ClusterClient,
     ledger: Ledger,
     policies: Policies,
-    committed_only: bool,
+    reading: Reading,
     *,
     lost: Callable[[Cursor, str, bool], None],
     notice: Callable[[Notice], None],
@@ -43,8 +43,8 @@ async def resume(
         target.metadata({topic for topic, _partition in written}),
     )
     source_starts, source_ends, mirror_starts, mirror_ends = await asyncio.gather(
-        list_offsets(source, sources.topics, read, EARLIEST, committed_only),
-        list_offsets(source, sources.topics, read, LATEST, committed_only),
+        list_offsets(source, sources.topics, read, EARLIEST, reading.committed_only),
+        list_offsets(source, sources.topics, read, LATEST, reading.committed_only),
         list_offsets(target, mirrors.topics, written, EARLIEST, False),
         list_offsets(target, mirrors.topics, written, LATEST, False),
     )
@@ -67,7 +67,8 @@ async def resume(
         sure = cursor.suspicions >= _SURE_AFTER
         start, end, mirror_start, mirror_end = known
         ids = cursor.source_id_hex, cursor.mirror_id
-        facts.append((cursor, Facts(start, end, mirror_start, mirror_end, *ids, others, sure, cursor.position)))
+        bounds = start, end, mirror_start, mirror_end
+        facts.append((cursor, Facts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end)))
     await _recall(facts, ledger)
     found = []
     for cursor, one in facts:

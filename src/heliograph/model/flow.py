@@ -63,13 +63,14 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Limits of the fetches from the source."""
+    """What is fetched from the source, and the limits of a fetch."""
 
     fetch_max_bytes: int = 50 * MIB
     max_partition_fetch_bytes: int = MIB
     fetch_min_bytes: int = 1
     fetch_max_wait: float = 0.5
     committed_only: bool = True
+    from_the_end: bool = False  # new mirrors begin at the source's end, not at its start
 
 
 @dataclass(frozen=True, slots=True)
