@@ -7,6 +7,8 @@
 #   make install   leaves the command at .venv/bin/heliograph
 
 PYTHON ?= python3
+# How many tests run side by side, each with brokers of its own: much of a test's time is waiting.
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -55,7 +57,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: check-java $(STAMP)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 docs: $(STAMP)
 	$(BIN)/python -m heliograph.config.reference > docs/configuration.md

@@ -42,6 +42,7 @@ async def _measure(flow: Flow, topics: int, groups: int) -> None:
     await ensure_internal_topics(flow, source, target)
     began = time.monotonic()
     synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
+    assert not synced.failed, synced.failed
     sys.stdout.write(f"{len(synced.partitions)} mirrors created in {time.monotonic() - began:.1f} s\n")
     keeper = Keeper(flow)
     await keeper.prepare()
