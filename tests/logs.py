@@ -50,6 +50,17 @@ class Log:
 
         self._with_client(do)
 
+    def create_and_delete(self, topics: list[NewTopic]) -> dict[str, Any]:
+        """What the broker says of these; they are gone afterwards."""
+        outcome: dict[str, Any] = {}
+
+        async def do(client: ClusterClient) -> None:
+            outcome.update(await create_topics(client, topics))
+            await delete_topics(client, [name for name, error in outcome.items() if error is None])
+
+        self._with_client(do)
+        return outcome
+
     def configure(self, topic: str, **configs: str) -> None:
         async def do(client: ClusterClient) -> None:
             settings = {key.replace("_", "."): value for key, value in configs.items()}

@@ -1,8 +1,8 @@
 """Creating topics and partitions, reading and changing their settings. Says what each answer was, decides nothing."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.protocol.admin import (
     AlterConfigsRequest,
@@ -16,8 +16,10 @@ from kafka.protocol.admin import (
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 
+T = TypeVar("T")
 _TOPIC = 2  # resource type in DescribeConfigs
 _SET_ON_TOPIC = 1  # config source: a dynamic setting of this very topic
+_ENTRIES = 5000
 _SET, _DELETE = 0, 1  # operations in IncrementalAlterConfigs
 
 
@@ -31,8 +33,13 @@ class NewTopic:
 
 async def create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> dict[str, BrokerError | None]:
     """Each topic's outcome: None when it was created."""
-    if not topics:
-        return {}
+    outcome: dict[str, BrokerError | None] = {}
+    for some in _chunks(topics, lambda topic: 1 + max(1, topic.partitions) + len(topic.configs)):
+        outcome |= await _create_topics(client, some)
+    return outcome
+
+
+async def _create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> dict[str, BrokerError | None]:
     one = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
         topics=[
@@ -54,16 +61,17 @@ async def create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> 
 
 async def create_partitions(client: ClusterClient, counts: Mapping[str, int]) -> dict[str, BrokerError | None]:
     """Grow topics to the given partition counts; each topic's outcome."""
-    if not counts:
-        return {}
     one = CreatePartitionsRequest.CreatePartitionsTopic
-    request = CreatePartitionsRequest(
-        topics=[one(name=name, count=count, assignments=None) for name, count in counts.items()],
-        timeout_ms=_timeout(client),
-        validate_only=False,
-    )
-    answer = await (await client.controller()).request(request)
-    return {got.name: _outcome(got.error_code, got.error_message) for got in answer.results}
+    outcome: dict[str, BrokerError | None] = {}
+    for some in _chunks(counts.items(), lambda item: item[1]):
+        request = CreatePartitionsRequest(
+            topics=[one(name=name, count=count, assignments=None) for name, count in some],
+            timeout_ms=_timeout(client),
+            validate_only=False,
+        )
+        answer = await (await client.controller()).request(request)
+        outcome |= {got.name: _outcome(got.error_code, got.error_message) for got in answer.results}
+    return outcome
 
 
 async def delete_topics(client: ClusterClient, names: Collection[str]) -> dict[str, BrokerError | None]:
@@ -122,8 +130,15 @@ async def change_configs(
     Brokers before 2.3 only know how to replace all settings of a topic at once. For them the present ones are read
     first, so that a change by somebody else at the very same moment may get lost.
     """
-    if not changes:
-        return {}
+    outcome: dict[str, BrokerError | None] = {}
+    for some in _chunks(changes.items(), lambda item: len(item[1])):
+        outcome |= await _change_configs(client, dict(some))
+    return outcome
+
+
+async def _change_configs(
+    client: ClusterClient, changes: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, BrokerError | None]:
     connection = await client.controller()
     if connection.knows(IncrementalAlterConfigsRequest.API_KEY):
         incremental = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -170,6 +185,20 @@ async def _whole(
         kept = {name: one.value for name, one in present.items() if one.own}
         whole[topic] = {name: value for name, value in {**kept, **changes[topic]}.items() if value is not None}
     return whole
+
+
+def _chunks(items: Iterable[T], weight: Callable[[T], int]) -> Iterator[list[T]]:
+    """A controller refuses a request that makes more than 10 000 entries in its log (POLICY_VIOLATION)."""
+    chunk: list[T] = []
+    total = 0
+    for one in items:
+        if chunk and total + weight(one) > _ENTRIES:
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(one)
+        total += weight(one)
+    if chunk:
+        yield chunk
 
 
 def _outcome(code: int, message: str | None) -> BrokerError | None:
