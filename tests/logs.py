@@ -3,16 +3,16 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType
 
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.groups import Committed, commit_offsets
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topics import NewTopic, change_configs, create_partitions, create_topics, delete_topics
@@ -68,12 +68,6 @@ class Log:
 
         self._with_client(do)
 
-    def legacy_configure(self, topic: str, name: str, value: str) -> None:
-        """For brokers before 2.3; drops the topic's other settings."""
-        admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
-        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: value})])
-        admin.close()
-
     def grow(self, topic: str, partitions: int) -> None:
         async def do(client: ClusterClient) -> None:
             assert await create_partitions(client, {topic: partitions}) == {topic: None}
@@ -114,6 +108,16 @@ class Log:
     def read(self, topic: str, partition: int = 0, committed: bool = True) -> list[Seen]:
         """Every record, by a plain consumer."""
         return [one for _offset, one in self.read_with_offsets(topic, partition, committed)]
+
+    def pairs(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes]]:
+        """Keys and values of the records that have both."""
+        seen = self.read(topic, partition)
+        return [(one.key, one.value) for one in seen if one.key is not None and one.value is not None]
+
+    def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
+        """For a group without members."""
+        wanted = {group: {(topic, 0): Committed(offset, metadata)}}
+        assert on(self, lambda client: commit_offsets(client, wanted)) == {group: None}
 
     def read_with_offsets(self, topic: str, partition: int = 0, committed: bool = True) -> list[tuple[int, Seen]]:
         place = TopicPartition(topic, partition)
@@ -297,7 +301,9 @@ class Pair:
     b: Log
 
     def flow(self) -> Flow:
-        return Flow(replace(self.a.cluster, alias="A"), replace(self.b.cluster, alias="B"), replication_factor=1)
+        """Without heartbeats, which other tests write: they would be copied whatever the topics."""
+        a, b = replace(self.a.cluster, alias="A"), replace(self.b.cluster, alias="B")
+        return Flow(a, b, replication_factor=1, heartbeats_replication=False)
 
 
 async def _until_led(client: ClusterClient, topic: str, partitions: int) -> None:
@@ -318,3 +324,17 @@ def some_records(count: int, size: int = 100, start: int = 0) -> list[Record]:
         Record(0, now, str(start + number).encode(), f"{start + number}-{uuid.uuid4().hex}".ljust(size, ".").encode())
         for number in range(count)
     ]
+
+
+def on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
+    """Ask one cluster something."""
+
+    async def main() -> Any:
+        client = ClusterClient(log.cluster)
+        try:
+            await client.connect()
+            return await do(client)
+        finally:
+            client.close()
+
+    return asyncio.run(main())

@@ -224,6 +224,7 @@ def test_exactly_these_settings_are_acted_on() -> None:
         "fetch.max.wait.ms",
         "fetch.min.bytes",
         "group.filter.class",
+        "group.id",
         "groups",
         "groups.exclude",
         "heartbeats.replication.enabled",

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 
-from control.test_keeping import _commit
 from copying.lease import only, prepare
 from heliograph.model.flow import Groups
 from heliograph.model.names import NameFilter
@@ -28,7 +27,7 @@ def _cost(pair: Pair, name: str, topics: int, groups: int) -> tuple[int, int, in
 
     asyncio.run(create())
     for number in range(groups):
-        _commit(pair.a, f"{name}-g{number}", f"{name}-{number % topics}", 0)
+        pair.a.commit(f"{name}-g{number}", f"{name}-{number % topics}", 0)
 
     async def rounds() -> tuple[int, int, int]:
         await prepare(flow)

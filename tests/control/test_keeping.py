@@ -18,10 +18,9 @@ from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from heliograph.model.names import NameFilter
 from heliograph.service.keeper import Keeper
 from heliograph.wire.acls import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
-from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.groups import Committed, commit_offsets, committed_offsets
+from heliograph.wire.groups import Committed, committed_offsets
 from heliograph.wire.topics import describe_configs
-from logs import Log, Pair, Seen, some_records
+from logs import Pair, Seen, on, some_records
 
 
 def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]], positions: dict[MirrorPartition, Position] = {}) -> Any:  # noqa: B006
@@ -34,27 +33,6 @@ def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]], positions: dict[Mi
             keeper.close()
 
     return asyncio.run(main())
-
-
-def _on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        client = ClusterClient(log.cluster)
-        try:
-            await client.connect()
-            return await do(client)
-        finally:
-            client.close()
-
-    return asyncio.run(main())
-
-
-def _commit(log: Log, group: str, topic: str, offset: int, metadata: str = "") -> None:
-    offsets = {(topic, 0): Committed(offset, metadata)}
-    assert _on(log, lambda client: commit_offsets(client, {group: offsets})) == {group: None}
-
-
-def _records(log: Log, topic: str) -> list[tuple[bytes, bytes]]:
-    return [(one.key, one.value) for one in log.read(topic) if one.key is not None and one.value is not None]
 
 
 # --- heartbeats and offset syncs ----------------------------------------------------------------------------------
@@ -88,7 +66,7 @@ def test_offset_syncs_pair_the_places_of_one_record(pair: Pair, topic: str, on_t
     log, name = (pair.b, "mm2-offset-syncs.A.internal") if on_target else (pair.a, "mm2-offset-syncs.B.internal")
 
     def syncs() -> list[OffsetSync]:
-        found = [OffsetSync.from_record(key, value) for key, value in _records(log, name)]
+        found = [OffsetSync.from_record(key, value) for key, value in log.pairs(name)]
         return [one for one in found if one.topic == topic]
 
     async def together(keeper: Keeper) -> None:
@@ -122,7 +100,7 @@ def test_a_pair_is_written_when_the_mirror_has_got_far_enough_and_at_the_end(pai
     positions: dict[MirrorPartition, Position] = {}
 
     def downstream() -> list[int]:
-        found = [OffsetSync.from_record(*one) for one in _records(pair.a, "mm2-offset-syncs.B.internal")]
+        found = [OffsetSync.from_record(*one) for one in pair.a.pairs("mm2-offset-syncs.B.internal")]
         return [one.downstream for one in found if one.topic == topic]
 
     async def main(keeper: Keeper) -> list[list[int]]:
@@ -157,10 +135,10 @@ def test_every_position_of_a_group_translates_to_the_same_record(pair: Pair, top
     copy(flow)
     end = pair.a.bounds(topic)[1]
     for offset in range(end + 1):
-        _commit(pair.a, f"{topic}-g{offset}", topic, offset, f"m{offset}")
+        pair.a.commit(f"{topic}-g{offset}", topic, offset, f"m{offset}")
     _keep(flow, lambda keeper: keeper.translate_once())
     source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
-    found = [Checkpoint.from_record(*one) for one in _records(pair.b, "A.checkpoints.internal")]
+    found = [Checkpoint.from_record(*one) for one in pair.b.pairs("A.checkpoints.internal")]
     found = [one for one in found if one.topic == f"A.{topic}"]
     assert sorted(one.upstream for one in found) == list(range(end + 1))
     for one in found:
@@ -169,7 +147,7 @@ def test_every_position_of_a_group_translates_to_the_same_record(pair: Pair, top
         assert [_plain(seen) for offset, seen in mirror if offset >= one.downstream] == rest
     # And they are the groups' offsets on the target now.
     groups = [f"{topic}-g{offset}" for offset in range(end + 1)]
-    there = _on(pair.b, lambda client: committed_offsets(client, groups))
+    there = on(pair.b, lambda client: committed_offsets(client, groups))
     for one in found:
         assert there[one.group] == {(f"A.{topic}", 0): Committed(one.downstream, one.metadata)}
 
@@ -180,7 +158,7 @@ def test_a_group_ahead_of_what_was_copied_gets_the_mirrors_end(pair: Pair, topic
     flow = _flow_of_groups(pair, topic)
     copy(flow)
     pair.a.write(topic, some_records(10))
-    _commit(pair.a, f"{topic}-g", topic, 15)
+    pair.a.commit(f"{topic}-g", topic, 15)
 
     def latest() -> dict[str, Any]:
         return {key: one for key, one in _keep(flow, _loaded).items() if key[0] == f"{topic}-g"}
@@ -209,9 +187,9 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
     mirror = (f"A.{topic}", 0)
     groups = [f"{topic}-g{name}" for name in ("new", "behind", "ahead", "used")]
     for group in groups:
-        _commit(pair.a, group, topic, 10)
-    _commit(pair.b, groups[1], f"A.{topic}", 3)
-    _commit(pair.b, groups[2], f"A.{topic}", 18)
+        pair.a.commit(group, topic, 10)
+    pair.b.commit(groups[1], f"A.{topic}", 3)
+    pair.b.commit(groups[2], f"A.{topic}", 18)
     consumer: Any = KafkaConsumer(
         bootstrap_servers=pair.b.bootstrap, group_id=groups[3], auto_offset_reset="earliest", enable_auto_commit=False
     )
@@ -221,14 +199,14 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
         while not consumer.assignment() and time.monotonic() < deadline:
             consumer.poll(timeout_ms=200)
         consumer.commit()
-        before = _on(pair.b, lambda client: committed_offsets(client, groups))
+        before = on(pair.b, lambda client: committed_offsets(client, groups))
 
         async def main(keeper: Keeper) -> dict[str, str]:
             await keeper.translate_once()
             return keeper._untouched
 
         untouched = _keep(flow, main)
-        after = _on(pair.b, lambda client: committed_offsets(client, groups))
+        after = on(pair.b, lambda client: committed_offsets(client, groups))
     finally:
         consumer.close()
     assert [after[group][mirror].offset for group in groups[:3]] == [10, 10, 18]
@@ -247,7 +225,7 @@ def test_settings_follow_the_source_topic(pair: Pair, topic: str) -> None:
     mirror = f"A.{topic}"
 
     def own() -> dict[str, str | None]:
-        found = _on(pair.b, lambda client: describe_configs(client, [mirror]))[mirror]
+        found = on(pair.b, lambda client: describe_configs(client, [mirror]))[mirror]
         return {name: one.value for name, one in found.items() if one.own}
 
     before = own()
@@ -280,7 +258,7 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
         Acl(topic, 4, "User:prefixed", host, READ, ALLOW),
         Acl("elsewhere", LITERAL, "User:reader", host, READ, ALLOW),
     ]
-    assert _on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
+    assert on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
 
     async def main(keeper: Keeper) -> None:
         await keeper._acls.run(keeper._source, keeper._target)
@@ -289,7 +267,7 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
         _keep(flow, main)
         deadline = time.monotonic() + 10
         while True:  # rules reach a broker by its metadata log
-            there = {one for one in _on(pair.b, topic_acls) if topic in one.name}
+            there = {one for one in on(pair.b, topic_acls) if topic in one.name}
             if len(there) >= 3 or time.monotonic() > deadline:
                 break
         assert there == {

@@ -1,17 +1,18 @@
 """Which mirrors are created and grown, and with which settings."""
 
 import asyncio
+from dataclasses import replace
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from copying.lease import only, prepare
+from copying.lease import copy, only, prepare
 from heliograph.control.configs import new_mirror_configs
-from heliograph.control.topics import plan
+from heliograph.control.topics import plan, wanted_partitions
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.cluster import NO_ID, Topic
 from heliograph.wire.topics import ConfigEntry
-from logs import Pair
+from logs import Pair, some_records
 
 _FLOW = Flow(Cluster("A", (("h", 1),)), Cluster("B", (("h", 1),)))
 
@@ -67,3 +68,20 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
     admin.close()
     assert "123456789" in str(described)
     assert "2000000" in str(described)
+
+
+def test_mirrors_have_at_least_the_partitions_that_are_asked_for() -> None:
+    flow = replace(_FLOW, least_partitions=4)
+    there = _topics(few=2, many=6, grown=1)
+    todo = plan(flow, there, _topics(A__grown=3))
+    assert (todo.create, todo.grow) == (("few", "many"), {"A.grown": 4})
+    assert [wanted_partitions(flow, there[name]) for name in ("few", "many")] == [4, 6]
+
+
+def test_the_partitions_that_only_the_mirror_has_stay_empty(pair: Pair, topic: str) -> None:
+    pair.a.create(topic, partitions=1)
+    pair.a.write(topic, some_records(30))
+    flow = replace(only(pair.flow(), topic), least_partitions=3)
+    assert copy(flow).records == 30
+    assert pair.b.partitions(f"A.{topic}") == 3
+    assert [pair.b.bounds(f"A.{topic}", one)[1] for one in range(3)] == [30, 0, 0]

@@ -8,7 +8,17 @@ import pytest
 from copying.lease import copy, only, settled
 from heliograph.model.flow import FAIL, Policies, Reading
 from heliograph.sandbox import ClusterSpec, Sandbox
-from logs import Log, Pair, some_records
+from heliograph.wire.groups import (
+    DEAD,
+    EMPTY,
+    Committed,
+    commit_offsets,
+    committed_offsets,
+    consumer_groups,
+    group_states,
+)
+from heliograph.wire.topics import describe_configs
+from logs import Log, Pair, on, some_records
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +69,7 @@ def test_messages_in_the_formats_before_2_are_converted(
 def test_old_and_new_formats_in_one_log(old: Log, pair: Pair, topic: str) -> None:
     old.create(topic, message_format_version="0.10.0")
     old.write(topic, some_records(50), per_batch=10)
-    old.legacy_configure(topic, "message.format.version", "1.1")
+    old.configure(topic, message_format_version="1.1")
     old.write(topic, some_records(50), per_batch=10)
     flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), topic)
     assert copy(flow).refusals == ()
@@ -96,3 +106,24 @@ def test_a_topic_made_again_without_ids_is_told_by_its_records(old: Log, pair: P
         (refusal,) = copy(flow).refusals
         assert refusal.reason in ("recreated-topic", "source-truncated")
         assert pair.b.bounds(f"old.{name}") == (0, 100)
+
+
+def test_settings_of_an_old_cluster_are_changed_and_its_others_stay(old: Log, topic: str) -> None:
+    """Before 2.3 a broker only knows how to replace all settings of a topic at once."""
+    old.create(topic, retention_ms="1000000", segment_ms="2000000")
+    old.configure(topic, retention_ms="3000000", max_message_bytes="1234567")
+    found = on(old, lambda client: describe_configs(client, [topic]))[topic]
+    own = {name: one.value for name, one in found.items() if one.own}
+    assert own == {"retention.ms": "3000000", "segment.ms": "2000000", "max.message.bytes": "1234567"}
+
+
+def test_groups_of_an_old_cluster_are_asked_for_one_by_one(old: Log, topic: str) -> None:
+    """No states in the list of groups, no question about several groups at once."""
+    old.create(topic)
+    names = [f"{topic}-{number}" for number in range(3)]
+    wanted = {name: {(topic, 0): Committed(number, "m")} for number, name in enumerate(names)}
+    assert on(old, lambda client: commit_offsets(client, wanted)) == dict.fromkeys(names)
+    assert on(old, lambda client: committed_offsets(client, names)) == wanted
+    states = on(old, lambda client: group_states(client, [*names, "nobody"]))
+    assert states == {**dict.fromkeys(names, EMPTY), "nobody": DEAD}
+    assert set(names) <= set(on(old, consumer_groups))

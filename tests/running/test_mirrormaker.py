@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from control.test_keeping import _commit, _on, _records
 from heliograph.client import MirrorClient, replication_hops, translate_offsets, upstream_clusters
 from heliograph.model.connect_offsets import SourceKey, from_value
 from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from heliograph.wire.groups import Committed, committed_offsets
 from heliograph.wire.records import Record, now
-from logs import Pair, some_records
+from logs import Pair, on, some_records
 from mm2 import JavaClient, mirror_maker, until
 from running.command import start
 
@@ -143,19 +142,17 @@ def test_mm2s_records_are_byte_for_byte_ours(pair: Pair, topic: str, tmp_path: P
     """What MM2 wrote, read and written again by us, is the same; and so are its entries in Connect's offsets."""
     pair.a.create(topic)
     pair.a.write(topic, some_records(250))
-    _commit(pair.a, f"{topic}-group", topic, 120, "some metadata")
+    pair.a.commit(f"{topic}-group", topic, 120, "some metadata")
     properties = _properties(pair, topic, tmp_path, "red", "blue")
     with mirror_maker(properties) as mm2:
-        until(
-            lambda: pair.b.exists("red.checkpoints.internal") and _records(pair.b, "red.checkpoints.internal") != [], 90
-        )
+        until(lambda: pair.b.exists("red.checkpoints.internal") and pair.b.pairs("red.checkpoints.internal") != [], 90)
         mm2.stop()
     for log, name, kind in (
         (pair.b, "red.checkpoints.internal", Checkpoint),
         (pair.a, "mm2-offset-syncs.blue.internal", OffsetSync),
         (pair.b, "heartbeats", Heartbeat),
     ):
-        found = _records(log, name)
+        found = log.pairs(name)
         assert found
         for key, value in found:
             assert kind.from_record(key, value).to_record() == (key, value)
@@ -178,7 +175,7 @@ def test_mm2s_client_reads_what_we_write_and_answers_as_ours(
         pair.a.transaction(topic, 7)
     pair.a.write(topic, some_records(20), partition=1)
     group = f"{topic}-group"
-    _commit(pair.a, group, topic, 11, "note")
+    pair.a.commit(group, topic, 11, "note")
     properties = _properties(pair, topic, tmp_path, "sun", "moon")
     bootstrap = pair.b.bootstrap
     with _heliograph(properties, tmp_path / "log"):
@@ -208,7 +205,7 @@ def test_mm2_translates_with_our_offset_syncs(pair: Pair, topic: str, tmp_path: 
     mirror, group = f"up.{topic}", f"{topic}-group"
     with _heliograph(properties, tmp_path / "log"):
         until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 400)
-    _commit(pair.a, group, topic, 400)
+    pair.a.commit(group, topic, 400)
     with mirror_maker(properties) as mm2:
         until(lambda: Committed(400) in _there(pair, group).values(), 90)
         mm2.stop()
@@ -216,5 +213,5 @@ def test_mm2_translates_with_our_offset_syncs(pair: Pair, topic: str, tmp_path: 
 
 
 def _there(pair: Pair, group: str) -> dict[tuple[str, int], Committed]:
-    found = _on(pair.b, lambda client: committed_offsets(client, [group]))[group]
+    found = on(pair.b, lambda client: committed_offsets(client, [group]))[group]
     return dict(found) if isinstance(found, dict) else {}

@@ -203,10 +203,9 @@ def _flow(values: Values, source: str, target: str) -> Flow:
             values.get(connectors.HEARTBEATS_FACTOR, source, target),
         ),
         connect_offsets=ConnectOffsets(
-            values.parse(workers.OFFSET_STORAGE_TOPIC, entry)
-            if (entry := values.find(workers.OFFSET_STORAGE_TOPIC, source, target)) is not None
-            else "",
+            _given(values, workers.OFFSET_STORAGE_TOPIC, source, target),
             values.get(declared.MM2_CONNECTOR, source, target),
+            _given(values, workers.GROUP_ID, source, target),
         ),
         reading=Reading(
             values.get(clients.FETCH_MAX_BYTES, source, target),
@@ -271,6 +270,12 @@ def _unfit(
     entry = values.find(setting, source, target)
     assert entry is not None, "no default names a class of a user's own"
     return values.error(entry, f"'{entry.value}' {reason}")
+
+
+def _given(values: Values, setting: Setting[str], source: str, target: str) -> str:
+    """Empty where nothing stands in the file: the default has the flow's source in it."""
+    entry = values.find(setting, source, target)
+    return "" if entry is None else values.parse(setting, entry)
 
 
 def _every(values: Values, enabled: Setting[bool], interval: Setting[int], source: str, target: str) -> float | None:

@@ -31,6 +31,14 @@ def _shared(name: str, kind: Kind[object], default: str | None, about: str) -> S
     return Setting(name, kind, default, about, places.WORKER_TOP_FIRST)
 
 
+GROUP_ID = Setting(
+    "group.id",
+    Text(),
+    "A-mm2",
+    "Connect group of MM2's workers of a flow: while it has members, Heliograph does not take over.",
+    places.WORKER,
+    acted=True,
+)
 OFFSET_STORAGE_TOPIC = Setting(
     "offset.storage.topic",
     Text(),
@@ -95,7 +103,7 @@ _WORKER = (
         "Whether Connect writes in transactions.",
         needless="Heliograph always writes exactly once",
     ),
-    _worker("group.id", Text(), "A-mm2", "Connect group of the workers of a flow."),
+    GROUP_ID,
     _worker("session.timeout.ms", Whole(), "10000", "Silence after which a worker counts as gone."),
     _worker("heartbeat.interval.ms", Whole(), "3000", "How often a worker shows it is there."),
     _worker("rebalance.timeout.ms", Whole(), "60000", "How long workers may take to agree on who does what."),

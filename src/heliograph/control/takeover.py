@@ -175,7 +175,7 @@ def tell(flow: Flow, outcome: TakeOver) -> None:
 
 async def _until_stopped(flow: Flow, target: ClusterClient) -> None:
     """A worker that was killed belongs to its group until its session times out."""
-    group = f"{flow.source.alias}-mm2"
+    group = flow.connect_offsets.group or f"{flow.source.alias}-mm2"
     deadline = time.monotonic() + _SESSION
     waited = False
     while (state := (await group_states(target, [group]))[group]) not in (EMPTY, DEAD):

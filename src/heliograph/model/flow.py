@@ -125,11 +125,12 @@ class Heartbeats:
 
 @dataclass(frozen=True, slots=True)
 class ConnectOffsets:
-    """Where MM2 keeps how far it has come: the topic on the target (empty: that of its dedicated mode), and the
-    connector's name in there."""
+    """Where MM2 keeps how far it has come: the topic on the target, and the connector's name in there; and the group of
+    its workers. What is empty is as in its dedicated mode."""
 
     topic: str = ""
     connector: str = "MirrorSourceConnector"
+    group: str = ""
 
 
 # The parts of a flow, called after MM2's connectors.
