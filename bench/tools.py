@@ -20,14 +20,13 @@ from pathlib import Path
 
 from workloads import Workload
 
-from heliograph.sandbox import DEFAULT_VERSION, classpath, kafka_jars
-from heliograph.sandbox.broker import java_command
-from heliograph.sandbox.java import find_java
+from heliograph.sandbox.mirrormaker import mirror_maker_command
 
 TARGET = "B"
 MM2_HEAP_MB = 1024
 
-_MM2 = "org.apache.kafka.connect.mirror.MirrorMaker"
+# Its clients say of themselves what they were given.
+_LEVELS = {"org.apache.kafka.common.config.AbstractConfig": "info"}
 # The garbage collector's settings of Kafka's own start script.
 _MM2_FLAGS = (
     "-Xms256m",
@@ -45,18 +44,6 @@ _FACTORS = (
     "config.storage.",
 )
 _PRODUCER, _CONSUMER, _WORKER = "ProducerConfig", "ConsumerConfig", "DistributedConfig"
-
-_LOG4J2 = """\
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = [%d] %p %m (%c)%n
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
-logger.config.name = org.apache.kafka.common.config.AbstractConfig
-logger.config.level = info
-"""
 
 
 @dataclass(frozen=True)
@@ -138,20 +125,7 @@ def command(tool: Tool, file: Path) -> list[str]:
     """What is started; a tool's files all lie beside its properties."""
     if not tool.mm2:
         return [sys.executable, "-m", "heliograph", "run", str(file)]
-    log4j2 = file.with_suffix(".log4j2.properties")
-    log4j2.write_text(_LOG4J2)
-    jars = classpath(kafka_jars(DEFAULT_VERSION, "connect-mirror"))
-    flags = (*_MM2_FLAGS, f"-Djava.io.tmpdir={file.parent}", f"-Dlog4j2.configurationFile={log4j2.as_uri()}")
-    return java_command(
-        find_java(),
-        jars,
-        [_MM2, str(file)],
-        version=DEFAULT_VERSION,
-        folder=file.parent,
-        heap_mb=MM2_HEAP_MB,
-        gc="g1",
-        flags=flags,
-    )
+    return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=_MM2_FLAGS, levels=_LEVELS)
 
 
 def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:

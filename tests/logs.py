@@ -12,10 +12,18 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import BrokerError
 from heliograph.wire.groups import Committed, commit_offsets
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
-from heliograph.wire.topics import NewTopic, change_configs, create_partitions, create_topics, delete_topics
+from heliograph.wire.topics import (
+    NewTopic,
+    change_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_configs,
+)
 
 __all__ = ["Log", "Pair", "Record", "Seen", "some_records"]
 
@@ -65,6 +73,8 @@ class Log:
         async def do(client: ClusterClient) -> None:
             settings = {key.replace("_", "."): value for key, value in configs.items()}
             assert await change_configs(client, {topic: settings}) == {topic: None}
+            while not await _shows(client, topic, settings):
+                await asyncio.sleep(0.02)
 
         self._with_client(do)
 
@@ -306,6 +316,13 @@ class Pair:
         return Flow(a, b, replication_factor=1, heartbeats_replication=False)
 
 
+async def _shows(client: ClusterClient, topic: str, settings: dict[str, str]) -> bool:
+    """A broker says that a change is done before it shows it itself."""
+    shown = (await describe_configs(client, [topic]))[topic]
+    assert not isinstance(shown, BrokerError)
+    return all(name in shown and shown[name].value == value for name, value in settings.items())
+
+
 async def _until_led(client: ClusterClient, topic: str, partitions: int) -> None:
     """A broker says who leads a new partition before that leader knows it."""
     places = [(topic, partition) for partition in range(partitions)]
@@ -338,3 +355,10 @@ def on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
             client.close()
 
     return asyncio.run(main())
+
+
+def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.1)

@@ -16,13 +16,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from heliograph.config.kinds import Addresses
 from heliograph.model.flow import Cluster
-from heliograph.model.mm2_records import BadRecord, Checkpoint
+from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, hops
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 from heliograph.wire.groups import Committed
-from heliograph.wire.records import own_topic, read_all
+from heliograph.wire.records import own_topic, read_kind
 
 __all__ = [
     "Committed",
@@ -90,13 +91,7 @@ class MirrorClient:
         async def collect(client: ClusterClient) -> None:
             name = self.policy.checkpoints_topic(remote_alias)
             topic = await own_topic(client, name)
-            async for record in read_all(client, topic, 0):
-                if record.key is None or record.value is None:
-                    continue
-                try:
-                    one = Checkpoint.from_record(record.key, record.value)
-                except BadRecord:
-                    continue
+            async for one in read_kind(client, topic, Checkpoint.from_record):
                 if one.group == group:
                     found[one.topic, one.partition] = Committed(one.downstream, one.metadata)
 
@@ -161,11 +156,8 @@ def translate_offsets(
 
 
 def _addresses(servers: Servers) -> tuple[tuple[str, int], ...]:
-    listed = servers.split(",") if isinstance(servers, str) else list(servers)
-    found = []
-    for one in listed:
-        host, colon, port = one.strip().rpartition(":")
-        if not colon or not port.isdigit():
-            raise ValueError(f"{one.strip()!r} is not an address: write host:port")
-        found.append((host.strip("[]"), int(port)))
-    return tuple(found)
+    text = servers if isinstance(servers, str) else ",".join(servers)
+    try:
+        return Addresses().parse(text)
+    except ValueError as reason:
+        raise ValueError(f"'{text}' {reason}") from None

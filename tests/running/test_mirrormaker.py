@@ -14,8 +14,8 @@ from heliograph.model.connect_offsets import SourceKey, from_value
 from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from heliograph.wire.groups import Committed, committed_offsets
 from heliograph.wire.records import Record, now
-from logs import Pair, on, some_records
-from mm2 import JavaClient, mirror_maker, until
+from logs import Pair, on, some_records, until
+from mm2 import JavaClient, mirror_maker
 from running.command import start
 
 _FACTORS = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "status.storage.")
@@ -190,6 +190,7 @@ def test_mm2s_client_reads_what_we_write_and_answers_as_ours(
     for alias in ("sun", "nowhere"):
         assert java.replication_hops(bootstrap, alias) == replication_hops(bootstrap, alias)
     assert replication_hops(bootstrap, "sun") == 1
+    assert {f"sun.{topic}", "sun.heartbeats"} <= client.remote_topics("sun") <= client.remote_topics()
     ours = translate_offsets(bootstrap, "sun", group)
     assert java.translate_offsets(bootstrap, "sun", group) == {at: (o.offset, o.metadata) for at, o in ours.items()}
     assert ours == {(f"sun.{topic}", 0): Committed(10, "note")}  # offset 7 was a marker

@@ -13,15 +13,8 @@ import psutil
 import pytest
 
 from heliograph.model.internal_topics import PROGRESS, signals_topic
-from logs import Pair, some_records
+from logs import Pair, some_records, until
 from running.command import heliograph, start
-
-
-def _until(what: Callable[[], bool], seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.1)
 
 
 def _mirrored(pair: Pair, topic: str, count: int, partition: int = 0) -> Callable[[], bool]:
@@ -41,13 +34,13 @@ def test_new_topics_and_partitions_are_followed_and_sigterm_ends_it_in_two_secon
     log = tmp_path / "log"
     process = start("run", properties, log=log)
     try:
-        _until(_mirrored(pair, topic, 100))
+        until(_mirrored(pair, topic, 100))
         pair.a.create(f"{topic}-later", partitions=2)
         pair.a.write(f"{topic}-later", some_records(30), partition=1)
-        _until(_mirrored(pair, f"{topic}-later", 30, 1))
+        until(_mirrored(pair, f"{topic}-later", 30, 1))
         pair.a.grow(topic, 3)
         pair.a.write(topic, some_records(20), partition=2)
-        _until(_mirrored(pair, topic, 20, 2))
+        until(_mirrored(pair, topic, 20, 2))
         family = psutil.Process(process.pid).children(recursive=True)
         assert family
         asked = time.monotonic()
@@ -66,7 +59,7 @@ def test_ctrl_c_ends_it_in_order(pair: Pair, topic: str, properties: Path, tmp_p
     pair.a.write(topic, some_records(10))
     process = start("run", properties, log=tmp_path / "log")
     try:
-        _until(_mirrored(pair, topic, 10))
+        until(_mirrored(pair, topic, 10))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=2.5) == 0, (tmp_path / "log").read_text()
     finally:
@@ -230,7 +223,7 @@ def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_p
     log = tmp_path / "log"
     process = start("run", properties, log=log)
     try:
-        _until(_mirrored(pair, topic, 10))
+        until(_mirrored(pair, topic, 10))
         java = [one for one in psutil.Process(process.pid).children(recursive=True) if one.name() == "java"]
         java[0].kill()
         with_status = process.wait(timeout=10)
@@ -255,12 +248,12 @@ def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
     try:
         for count in range(8):
             pair.a.write(topic, some_records(10))
-            _until(_mirrored(pair, topic, 10 * count + 10))
+            until(_mirrored(pair, topic, 10 * count + 10))
             time.sleep(0.5)
         (lease,) = leases() - before
         pair.b.write(f"A.{topic}", some_records(1))
         pair.a.write(topic, some_records(10))
-        _until(lambda: len(leases() - before) > 3)
+        until(lambda: len(leases() - before) > 3)
         assert lease in leases()
     finally:
         process.kill()

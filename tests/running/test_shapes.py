@@ -9,8 +9,7 @@ import pytest
 
 from heliograph.client import replication_hops
 from heliograph.sandbox import ClusterSpec, Sandbox
-from logs import Log, some_records
-from mm2 import until
+from logs import Log, some_records, until
 from running.command import start
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples"

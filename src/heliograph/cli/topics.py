@@ -8,8 +8,8 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment, load_all
-from heliograph.control.internal_topics import InternalTopic, internal_topics
-from heliograph.model.flow import HEARTBEAT, Flow
+from heliograph.control.internal_topics import InternalTopic, look_up
+from heliograph.model.flow import Flow
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -45,17 +45,12 @@ def topics(
 
 
 async def _look(deployment: Deployment) -> list[tuple[Flow, InternalTopic, bool]]:
-    found = []
+    found: list[tuple[Flow, InternalTopic, bool]] = []
     for flow in (*deployment.flows, *deployment.beats):
         source, target = ClusterClient(flow.source), ClusterClient(flow.target)
         try:
-            await target.connect()
-            if flow.parts != {HEARTBEAT}:
-                await source.connect()
-            for one in internal_topics(flow, len(source.brokers), len(target.brokers)):
-                client = source if one.on_source else target
-                there = not (await client.metadata([one.topic.name])).topics[one.topic.name].error
-                found.append((flow, one, there))
+            looked = await look_up(flow, source, target)
+            found += [(flow, one, not there.error) for one, there in looked]
         finally:
             source.close()
             target.close()

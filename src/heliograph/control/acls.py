@@ -51,18 +51,25 @@ class AclSync:
     _told: str = ""
     _refused: dict[Acl, str] = field(default_factory=dict)
 
-    async def run(self, source: ClusterClient, target: ClusterClient) -> None:
-        """A request to each side, and one more if there are rules missing on the target."""
+    async def missing(self, source: ClusterClient, target: ClusterClient) -> list[Acl]:
+        """What the target lacks, with a request to each side; and a word about what is left out."""
         acls = await topic_acls(source)
         if acls is None:
             self._tell("the source checks no access: set sync.topic.acls.enabled = false to not even look")
-            return
+            return []
         found = mirror_acls(acls, self.flow.selects, self.flow.mirror_name)
         there = await topic_acls(target) if found.wanted else set()
         if there is None:
             self._tell(f"the target checks no access: {len(found.wanted)} rules of the source are not carried over")
-            return
-        missing = sorted(found.wanted - there)
+            return []
+        if found.skipped:
+            why = "; ".join(f"{count} {reason}" for reason, count in sorted(found.skipped.items()))
+            self._tell(f"{found.skipped.total()} access rules are not carried over: {why}")
+        return sorted(found.wanted - there)
+
+    async def run(self, source: ClusterClient, target: ClusterClient) -> None:
+        """One request more if there are rules missing."""
+        missing = await self.missing(source, target)
         outcomes = await create_acls(target, missing)
         for acl, error in zip(missing, outcomes, strict=True):
             if error is not None and self._refused.get(acl) != str(error):
@@ -71,9 +78,6 @@ class AclSync:
         created = outcomes.count(None)
         if created:
             log.info("%s: %d access rules created on the target", self.flow.name, created)
-        if found.skipped:
-            why = "; ".join(f"{count} {reason}" for reason, count in sorted(found.skipped.items()))
-            self._tell(f"{found.skipped.total()} access rules are not carried over: {why}")
 
     def _tell(self, text: str) -> None:
         if text != self._told:

@@ -4,25 +4,21 @@ For every group and partition the committed source offset is translated by the i
 record from there on, or to the mirror's end where that is not copied yet; never beyond.
 """
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Intervals
-from heliograph.model.mm2_records import BadRecord, Checkpoint
+from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.policy import checkpoint_topic
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.groups import Committed, Offsets, committed_offsets, consumer_groups
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import Record, now, own_topic, read_all, write_records
-
-log = logging.getLogger(__name__)
+from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
 Place = tuple[str, str, int]  # group, topic as the target calls it, partition
-_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +53,8 @@ class Checkpoints:
     async def load(self) -> None:
         """Those that were written before, by us or by MM2."""
         topic = await own_topic(self._target, self._topic)
-        async for record in read_all(self._target, topic, 0):
-            if record.key is None or record.value is None:
-                continue
-            try:
-                self._note(Checkpoint.from_record(record.key, record.value))
-            except BadRecord as error:
-                log.warning("%s: a record of %s is no checkpoint: %s", self._flow.name, self._topic, error)
+        async for checkpoint in read_kind(self._target, topic, Checkpoint.from_record):
+            self._note(checkpoint)
 
     async def refresh_groups(self) -> None:
         """The groups to look at: those that the file asks for and that have read something that is mirrored."""
@@ -109,17 +100,12 @@ class Checkpoints:
                     outcome.emitted.append(new)
                 else:
                     outcome.unchanged += 1
-        await self._write(outcome.emitted, moment)
+        if outcome.emitted:
+            records = (Record(0, moment, *one.to_record()) for one in outcome.emitted)
+            await write_records(self._target, await own_topic(self._target, self._topic), 0, records)
+        for checkpoint in outcome.emitted:
+            self._note(checkpoint)
         return outcome
-
-    async def _write(self, checkpoints: list[Checkpoint], moment: int) -> None:
-        topic = await own_topic(self._target, self._topic) if checkpoints else None
-        for start in range(0, len(checkpoints), _AT_ONCE):
-            assert topic is not None
-            some = checkpoints[start : start + _AT_ONCE]
-            await write_records(self._target, topic, 0, (Record(0, moment, *one.to_record()) for one in some))
-            for one in some:
-                self._note(one)
 
     def _note(self, checkpoint: Checkpoint) -> None:
         self.latest[checkpoint.group, checkpoint.topic, checkpoint.partition] = checkpoint
@@ -161,9 +147,8 @@ class _Translator:
 
     def has_forgotten(self, topic: str, partition: int, committed: Committed) -> bool:
         """Whether the answer lies further back than what is kept in memory."""
-        return isinstance(self(topic, partition, committed), str) and bool(
-            self._intervals(topic, partition).forgotten_before
-        )
+        forgets = self._intervals(topic, partition).forgotten_before > 0
+        return forgets and isinstance(self(topic, partition, committed), str)
 
     def end(self, topic: str, partition: int) -> int:
         end = self.ends.get((self.flow.mirror_name(topic), partition))

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from heliograph.copy.limits import LIMITS
 from heliograph.model.flow import Flow, TopicSync
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError
+from heliograph.wire.errors import INVALID_CONFIG, BrokerError
 from heliograph.wire.topics import ConfigEntry, Configs, change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 
-_INVALID_CONFIG = 40
 _STATIC, _DEFAULT = 4, 5  # where a setting comes from: a broker's file, Kafka itself
 _NEVER = str(2**63 - 1)
 
@@ -63,15 +62,14 @@ async def _one_by_one(target: ClusterClient, mirror: str, changes: Mapping[str, 
     return refused
 
 
-async def sync_configs(
+async def pending_changes(
     flow: Flow, source: ClusterClient, target: ClusterClient, topics: Sequence[str]
-) -> dict[str, str]:
-    """Bring the settings of these topics' mirrors up to date: a request to each side, and one more if there are
-    changes. Returns, for the topics with which it did not work out, why."""
+) -> tuple[dict[str, dict[str, str | None]], dict[str, str]]:
+    """What must change on the mirrors of these topics, by mirror; and the topics of which it is not known, with why."""
     there = await describe_configs(source, topics)
     here = await describe_configs(target, [flow.mirror_name(topic) for topic in topics])
     failed: dict[str, str] = {}
-    changes: dict[str, Mapping[str, str | None]] = {}
+    changes: dict[str, dict[str, str | None]] = {}
     for topic in topics:
         original, mirror = there.get(topic, {}), here.get(flow.mirror_name(topic), {})
         if isinstance(original, BrokerError) or isinstance(mirror, BrokerError):
@@ -80,9 +78,18 @@ async def sync_configs(
             failed[topic] = f"settings cannot be read on {side}: {said}"
         elif change := config_changes(flow.topic_sync, original, mirror, flow.may_raise_limits):
             changes[flow.mirror_name(topic)] = change
+    return changes, failed
+
+
+async def sync_configs(
+    flow: Flow, source: ClusterClient, target: ClusterClient, topics: Sequence[str]
+) -> dict[str, str]:
+    """Bring the settings of these topics' mirrors up to date: a request to each side, and one more if there are
+    changes. Returns, for the topics with which it did not work out, why."""
+    changes, failed = await pending_changes(flow, source, target, topics)
     outcomes = await change_configs(target, changes)
     for mirror_name, error in outcomes.items():
-        if error is not None and error.code == _INVALID_CONFIG and len(changes[mirror_name]) > 1:
+        if error is not None and error.code == INVALID_CONFIG and len(changes[mirror_name]) > 1:
             outcomes[mirror_name] = await _one_by_one(target, mirror_name, changes[mirror_name])
     for topic in topics:
         mirror_name = flow.mirror_name(topic)

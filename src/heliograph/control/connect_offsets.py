@@ -16,18 +16,20 @@ from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
 from heliograph.wire.recode import Plain
 from heliograph.wire.records import bounds, partition_for, write
 
-_AT_ONCE = 1000
-
 
 def offsets_topic(flow: Flow) -> str:
     return flow.connect_offsets.topic or f"mm2-offsets.{flow.source.alias}.internal"
 
 
-async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int], int] | None:
-    """By source topic and partition, the last record that MM2 knows it has copied; None where MM2 never was."""
+async def mm2_was_here(flow: Flow, target: ClusterClient) -> bool:
+    return await _topic(flow, target) is not None
+
+
+async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int], int]:
+    """By source topic and partition, the last record that MM2 knows it has copied; nothing where MM2 never was."""
     topic = await _topic(flow, target)
     if topic is None:
-        return None
+        return {}
     found: dict[tuple[str, int], int] = {}
     for partition in topic.leaders:
         async for record in _committed(target, topic, partition):
@@ -70,8 +72,7 @@ class OffsetsForMm2:
             key = SourceKey(self._flow.connect_offsets.connector, self._flow.source.alias, *place).to_bytes()
             by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, to_value(last)))
         for partition, pairs in by_partition.items():
-            for start in range(0, len(pairs), _AT_ONCE):
-                await write(target, topic, partition, pairs[start : start + _AT_ONCE])
+            await write(target, topic, partition, pairs)
         self._written.update(news)
 
 

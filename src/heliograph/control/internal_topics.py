@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.control.offset_syncs import syncs_topic
@@ -88,38 +88,42 @@ def what_is_wrong(wanted: InternalTopic, there: Topic, configs: Configs) -> str 
     return None
 
 
-async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
-    """Create what is missing and wait until it can be used. Raises MissingTopics if vital ones cannot be had.
-
-    The clients must be connected, that of the source where the flow reads it.
-    """
+async def look_up(flow: Flow, source: ClusterClient, target: ClusterClient) -> list[tuple[InternalTopic, Topic]]:
+    """What a flow needs, and what is there of it: a topic with an error is missing. Connects the clients."""
+    await target.connect()
+    if flow.reads_source:
+        await source.connect()
     wanted = internal_topics(flow, len(source.brokers), len(target.brokers))
+    found: dict[bool, Mapping[str, Topic]] = {}
+    for on_source, client in ((True, source), (False, target)):
+        names = [one.topic.name for one in wanted if one.on_source == on_source]
+        found[on_source] = (await client.metadata(names)).topics if names else {}
+    return [(one, found[one.on_source][one.topic.name]) for one in wanted]
+
+
+async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
+    """Create what is missing and wait until it can be used. Raises MissingTopics if vital ones cannot be had."""
+    found = await look_up(flow, source, target)
     problems: list[str] = []
-    for client, some in (
-        (source, [one for one in wanted if one.on_source]),
-        (target, [w for w in wanted if not w.on_source]),
-    ):
-        if some:
-            problems += await _ensure(flow, client, some)
+    for on_source, client in ((True, source), (False, target)):
+        problems += await _ensure(flow, client, {one: there for one, there in found if one.on_source == on_source})
     if problems:
         raise MissingTopics(f"{flow.name}: " + "; ".join(problems))
 
 
-async def _ensure(flow: Flow, client: ClusterClient, wanted: list[InternalTopic]) -> list[str]:
+async def _ensure(flow: Flow, client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) -> list[str]:
     """What is wrong with the vital ones; the rest goes to the log."""
-    there = (await client.metadata([one.topic.name for one in wanted])).topics
-    outcomes = await create_topics(client, [one.topic for one in wanted if there[one.topic.name].error])
-    existing = [one for one in wanted if not there[one.topic.name].error]
-    configs = await describe_configs(client, [one.topic.name for one in existing])
+    outcomes = await create_topics(client, [one.topic for one, there in wanted.items() if there.error])
+    configs = await describe_configs(client, [one.topic.name for one, there in wanted.items() if not there.error])
     problems: list[str] = []
     usable: list[InternalTopic] = []
-    for one in wanted:
+    for one, there in wanted.items():
         name = one.topic.name
         error, found = outcomes.get(name), configs.get(name)
         if error is not None and error.code != TOPIC_ALREADY_EXISTS:
             told = f"internal topic {name} cannot be created on {client.cluster.alias} ({error}); create it by hand: "
             told += one.command(client.cluster.bootstrap_servers)
-        elif one in existing and (wrong := what_is_wrong(one, there[name], found if isinstance(found, dict) else {})):
+        elif not there.error and (wrong := what_is_wrong(one, there, found if isinstance(found, dict) else {})):
             told = f"internal topic {name} on {client.cluster.alias} is not usable: {wrong}"
         else:
             usable.append(one)

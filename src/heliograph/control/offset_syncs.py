@@ -13,8 +13,6 @@ from heliograph.model.mm2_records import OffsetSync
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
 
-_AT_ONCE = 1000
-
 
 class SyncWriter:
     """Knows for each partition which pair was written last."""
@@ -24,10 +22,6 @@ class SyncWriter:
         self._ledger = ledger
         self._written: dict[tuple[str, int], OffsetSync] = {}
 
-    @property
-    def topic(self) -> str:
-        return syncs_topic(self._flow)
-
     async def run(
         self,
         positions: Mapping[MirrorPartition, Position],
@@ -35,8 +29,8 @@ class SyncWriter:
         client: ClusterClient,
         *,
         flush: bool,
-    ) -> int:
-        """Write what is due for these positions; with `flush` also what has moved only a little. How many."""
+    ) -> None:
+        """Write what is due for these positions; with `flush` also what has moved only a little."""
         await self._ledger.catch_up()
         due = [
             sync
@@ -44,13 +38,9 @@ class SyncWriter:
             if (sync := self._last_pair(partition, position, mirror_ids.get(partition.mirror))) is not None
             and is_due(self._written.get((sync.topic, sync.partition)), sync, self._flow.offset_syncs, flush)
         ]
-        topic = await own_topic(client, self.topic) if due else None
-        for start in range(0, len(due), _AT_ONCE):
-            assert topic is not None
-            some = due[start : start + _AT_ONCE]
-            await write(client, topic, 0, [one.to_record() for one in some])
-            self._written.update({(one.topic, one.partition): one for one in some})
-        return len(due)
+        if due:
+            await write(client, await own_topic(client, syncs_topic(self._flow)), 0, (one.to_record() for one in due))
+            self._written.update({(one.topic, one.partition): one for one in due})
 
     def forget(self, but: Iterable[MirrorPartition]) -> None:
         kept = {(one.topic, one.partition) for one in but}

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.control.configs import FAITHFUL
-from heliograph.control.connect_offsets import mm2_offsets
+from heliograph.control.connect_offsets import mm2_offsets, mm2_was_here
 from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.resumed import batches_at
@@ -21,14 +21,14 @@ from heliograph.copy.visible import visible_records
 from heliograph.copy.work import MirrorPartition, producer_id
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Entry, Interval, Intervals
-from heliograph.model.mm2_records import BadRecord, OffsetSync
+from heliograph.model.mm2_records import OffsetSync
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Metadata, Topic, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.groups import DEAD, EMPTY, group_states
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.recode import Plain
-from heliograph.wire.records import bounds, read_all
+from heliograph.wire.records import bounds, read_kind
 from heliograph.wire.topics import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
@@ -114,8 +114,8 @@ async def take_over(
     Only those that MM2 has an account of: any other mirror is none of ours. Raises StillRunning.
     """
     outcome = TakeOver()
-    if not partitions or await mm2_offsets(flow, target) is None:
-        return outcome
+    if not partitions or not await mm2_was_here(flow, target):
+        return outcome  # pairs of offsets, if there are some, may well be ours
     if not dry:
         await _until_stopped(flow, target)
     noted = await _noted(flow, source, target)
@@ -191,22 +191,14 @@ async def _until_stopped(flow: Flow, target: ClusterClient) -> None:
 
 
 async def _noted(flow: Flow, source: ClusterClient, target: ClusterClient) -> dict[Place, _Noted]:
-    """By source topic and partition; nothing where MM2 has never run."""
+    """By source topic and partition."""
     books = await mm2_offsets(flow, target)
-    if books is None:
-        return {}  # the pairs below may well be ours
     client = target if flow.offset_syncs.on_target else source
     name = syncs_topic(flow)
     topic = (await client.metadata([name])).topics[name]
     syncs: dict[Place, OffsetSync] = {}
     if topic.error != UNKNOWN_TOPIC_OR_PARTITION:
-        async for record in read_all(client, topic, 0):
-            if record.key is None or record.value is None:
-                continue
-            try:
-                sync = OffsetSync.from_record(record.key, record.value)
-            except BadRecord:
-                continue
+        async for sync in read_kind(client, topic, OffsetSync.from_record):
             syncs[sync.topic, sync.partition] = sync  # the last one counts: a topic may have been created anew
     paired = {place: sync.upstream for place, sync in syncs.items()}
     return {
@@ -315,8 +307,9 @@ async def _end_in_source(one: _Mirror, noted: _Noted) -> int | None:
         async for record in visible_records(one.target, one.mirror, partition, start, one.end, committed_only=True)
     ]
     if not tail:
-        exact = noted.sync is not None and noted.sync.downstream == one.end - 1
-        return noted.sync.upstream + 1 if exact and noted.sync is not None else noted.last + 1
+        if noted.sync is not None and noted.sync.downstream == one.end - 1:
+            return noted.sync.upstream + 1
+        return noted.last + 1
     timeless = (await one.batch_at(tail[-1].offset)).log_append_time
     wanted = [_content(record, timeless) for record in tail]
     # MM2 copies records of aborted transactions of the source, too, unless it was told not to.

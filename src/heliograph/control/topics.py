@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from heliograph.control.configs import ANY_TIME, FAITHFUL, new_mirror_configs
 from heliograph.model.flow import Flow
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError
+from heliograph.wire.errors import INVALID_CONFIG, INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError
 from heliograph.wire.topics import NewTopic, create_partitions, create_topics, describe_configs
 
 log = logging.getLogger(__name__)
 
-_INVALID_CONFIG = 40
 _TRIES = 5  # a broker complains about one setting at a time
 
 
@@ -22,6 +21,12 @@ class TopicPlan:
     mirrored: tuple[str, ...]  # source topics
     create: tuple[str, ...]  # source topics whose mirror is missing
     grow: dict[str, int]  # mirror -> partitions
+
+    @property
+    def existing(self) -> list[str]:
+        """Source topics that have a mirror."""
+        missing = set(self.create)
+        return [name for name in self.mirrored if name not in missing]
 
 
 def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> TopicPlan:
@@ -97,7 +102,7 @@ async def _create(
         fewer = [
             _without(new[mirror], error.detail or "")
             for mirror, error in outcomes.items()
-            if error and error.code == _INVALID_CONFIG
+            if error and error.code == INVALID_CONFIG
         ]
         new |= {topic.name: topic for topic in fewer}
         outcomes |= await create_topics(target, fewer)

@@ -10,12 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from heliograph.model.internal_topics import intervals_topic
 from heliograph.model.intervals import Entry, Intervals, Partition, from_record, to_record
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import WireError
-from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
+from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 from heliograph.wire.records import own_topic, read, write
 
-_AT_ONCE = 500
-_BYTES_AT_ONCE = 400_000
 _KEEP = 1000
 
 Known = dict[str, Intervals]  # by mirror id
@@ -39,7 +36,7 @@ class Ledger:
         """Read what has been written since, by whomever."""
         async with self._reading:
             topic = await own_topic(self._target, self.topic)
-            end = await self._offset(topic, LATEST)
+            end = await one_offset(self._target, topic, 0, LATEST, False)
             if end <= self.next_offset:
                 return
             for entry in await self._read(topic, self.next_offset, end):
@@ -50,7 +47,7 @@ class Ledger:
         """Read everything about these partitions again, to know even the intervals that were forgotten."""
         async with self._reading:
             topic = await own_topic(self._target, self.topic)
-            entries = await self._read(topic, 0, await self._offset(topic, LATEST))
+            entries = await self._read(topic, 0, await one_offset(self._target, topic, 0, LATEST, False))
             for one in partitions:
                 self._known.pop(one, None)
             for entry in entries:
@@ -61,16 +58,7 @@ class Ledger:
         """Returns when all in-sync replicas of the target have it."""
         if not entries:
             return
-        topic = await own_topic(self._target, self.topic)
-        pairs: list[tuple[bytes, bytes]] = []
-        size = 0
-        for pair in map(to_record, entries):
-            if pairs and (len(pairs) >= _AT_ONCE or size + len(pair[1]) > _BYTES_AT_ONCE):
-                await write(self._target, topic, 0, pairs)  # a batch has a size limit
-                pairs, size = [], 0
-            pairs.append(pair)
-            size += len(pair[1])
-        await write(self._target, topic, 0, pairs)
+        await write(self._target, await own_topic(self._target, self.topic), 0, map(to_record, entries))
         for entry in entries:
             self._note(entry)
 
@@ -90,15 +78,9 @@ class Ledger:
         known[entry.mirror_id].put(entry.intervals)
 
     async def _read(self, topic: Topic, start: int, end: int) -> list[Entry]:
-        start = max(start, await self._offset(topic, EARLIEST))
+        start = max(start, await one_offset(self._target, topic, 0, EARLIEST, False))
         return [
             from_record(record.key, record.value)
             async for record in read(self._target, topic, 0, start, end)
             if record.key is not None and record.value is not None
         ]
-
-    async def _offset(self, topic: Topic, which: int) -> int:
-        found = (await list_offsets(self._target, {topic.name: topic}, [(topic.name, 0)], which, False))[topic.name, 0]
-        if isinstance(found, WireError):
-            raise found
-        return found

@@ -173,6 +173,11 @@ class Flow:
     def name(self) -> str:
         return f"{self.source.alias}->{self.target.alias}"
 
+    @property
+    def reads_source(self) -> bool:
+        """Who only beats need not know the other side, which may even have no address."""
+        return self.parts != {HEARTBEAT}
+
     def mirror_name(self, topic: str) -> str:
         """What a source topic is called on the target."""
         return self.policy.remote_topic(self.source.alias, topic)

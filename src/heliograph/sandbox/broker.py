@@ -15,19 +15,7 @@ KRAFT_SINCE = (3, 3)
 
 _GARBAGE_COLLECTORS = {"serial": "-XX:+UseSerialGC", "g1": "-XX:+UseG1GC"}
 
-_LOG4J2 = """\
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = [%d] %p %m (%c)%n
-rootLogger.level = info
-rootLogger.appenderRef.out.ref = out
-logger.config.name = org.apache.kafka.common.config
-logger.config.level = warn
-logger.state.name = state.change.logger
-logger.state.level = warn
-"""
+_LEVELS = {"org.apache.kafka.common.config": "warn", "state.change.logger": "warn"}
 
 _LOG4J1 = """\
 log4j.rootLogger=INFO, out
@@ -153,10 +141,26 @@ def _utf16_escapes(character: str) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
+def log4j2(level: str, levels: Mapping[str, str]) -> str:
+    """Logging to the console for Kafka from 4.0 on; `levels` are those of single loggers."""
+    lines = [
+        "status = error",
+        "appender.out.type = Console",
+        "appender.out.name = out",
+        "appender.out.layout.type = PatternLayout",
+        "appender.out.layout.pattern = [%d] %p %m (%c)%n",
+        f"rootLogger.level = {level}",
+        "rootLogger.appenderRef.out.ref = out",
+    ]
+    for number, (name, its_level) in enumerate(levels.items()):
+        lines += [f"logger.l{number}.name = {name}", f"logger.l{number}.level = {its_level}"]
+    return "\n".join([*lines, ""])
+
+
 def logging_flags(version: str, folder: Path) -> list[str]:
     """Writes the logging settings this Kafka understands into the folder; returns the flags that point to them."""
     if version_numbers(version) >= (4,):
-        path, text, flag = folder / "log4j2.properties", _LOG4J2, "-Dlog4j2.configurationFile="
+        path, text, flag = folder / "log4j2.properties", log4j2("info", _LEVELS), "-Dlog4j2.configurationFile="
     else:
         path, text, flag = folder / "log4j.properties", _LOG4J1, "-Dlog4j.configuration="
     path.write_text(text)

@@ -18,6 +18,7 @@ from heliograph.control.groups import sync_groups
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
+from heliograph.control.topics import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
@@ -57,9 +58,6 @@ class Keeper:
 
     async def prepare(self) -> None:
         """Reach both clusters, and see that the topics that the flow needs for itself are there."""
-        await self._target.connect()
-        if self.flow.parts != {HEARTBEAT}:  # who only beats need not know the other side
-            await self._source.connect()
         await ensure_internal_topics(self.flow, self._source, self._target)
 
     async def run(self) -> None:
@@ -72,8 +70,7 @@ class Keeper:
         if SOURCE not in self.flow.parts:
             return
         if self.flow.offset_syncs.enabled:
-            self._flushed = 0.0
-            await self._try("offset syncs", self._write_syncs)
+            await self._try("offset syncs", lambda: self._write_syncs(flush=True))
         await self._try("offsets for MirrorMaker 2", self._write_for_mm2)
 
     async def translate_once(self) -> None:
@@ -148,20 +145,16 @@ class Keeper:
 
     async def _sync_configs(self) -> None:
         there, here = await asyncio.gather(self._source.metadata(None), self._target.metadata(None))
-        topics = [
-            name
-            for name, topic in there.topics.items()
-            if not topic.internal and self.flow.selects(name) and self.flow.mirror_name(name) in here.topics
-        ]
-        failed = await sync_configs(self.flow, self._source, self._target, topics)
+        existing = plan(self.flow, there.topics, here.topics).existing
+        failed = await sync_configs(self.flow, self._source, self._target, existing)
         for topic, why in failed.items():
             if self._failed_settings.get(topic) != why:
                 log.warning("%s: settings of %s: %s", self.flow.name, topic, why)
         self._failed_settings = failed
 
-    async def _write_syncs(self) -> None:
+    async def _write_syncs(self, flush: bool = False) -> None:
         positions = dict(self._positions())
-        flush = time.monotonic() - self._flushed >= _FLUSHED_EVERY
+        flush = flush or time.monotonic() - self._flushed >= _FLUSHED_EVERY
         moved = positions if flush else {k: at for k, at in positions.items() if self._synced.get(k) != at}
         if moved:
             topics = (await self._target.metadata({one.mirror for one in moved})).topics

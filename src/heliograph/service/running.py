@@ -10,7 +10,7 @@ from typing import Any
 
 from heliograph.copy.work import MirrorPartition, Outcome, Work
 from heliograph.engine.spark import Engine
-from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow
+from heliograph.model.flow import SOURCE, Cluster, Flow
 from heliograph.service.flow import FlowRunner
 from heliograph.service.keeper import Keeper, finished
 from heliograph.service.status import FlowStatus
@@ -103,7 +103,7 @@ class Running:
         clusters = {
             one.alias: one
             for flow in self._flows
-            for one in ((flow.target,) if flow.parts == {HEARTBEAT} else (flow.source, flow.target))
+            for one in ((flow.source, flow.target) if flow.reads_source else (flow.target,))
         }
 
         async def reach(cluster: Cluster) -> None:

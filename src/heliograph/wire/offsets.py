@@ -50,6 +50,15 @@ async def list_offsets(
     return found
 
 
+async def one_offset(client: ClusterClient, topic: Topic, partition: int, which: int, committed: bool) -> int:
+    """The same for a single partition; raises what went wrong."""
+    place = (topic.name, partition)
+    found = (await list_offsets(client, {topic.name: topic}, [place], which, committed))[place]
+    if isinstance(found, WireError):
+        raise found
+    return found
+
+
 def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListOffsetsRequest:
     one = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(

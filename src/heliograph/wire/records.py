@@ -1,21 +1,29 @@
 """Single records, for our own internal topics and for comparing logs. Never on the way of mirrored data."""
 
+import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kafka.partitioner.default import murmur2
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from heliograph.model.mm2_records import BadRecord
 from heliograph.wire.append import append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable, WireError
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
 from heliograph.wire.fetch import Limits, Wanted, fetch
-from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
+from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
+_RECORDS_AT_ONCE = 500
+_BYTES_AT_ONCE = 400_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +75,39 @@ def now() -> int:
     return int(time.time() * 1000)
 
 
-async def write(client: ClusterClient, topic: Topic, partition: int, pairs: list[tuple[bytes, bytes]]) -> int:
-    """Append a few small records of this moment to one partition; the offset of the first is returned."""
+async def write(client: ClusterClient, topic: Topic, partition: int, pairs: Iterable[tuple[bytes, bytes]]) -> int:
+    """Append small records of this moment to one partition; the offset of the first is returned."""
     moment = now()
     return await write_records(client, topic, partition, [Record(0, moment, key, value) for key, value in pairs])
 
 
 async def write_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> int:
-    """Append one batch; the offset of its first record is returned."""
+    """Append records; the offset of the first is returned. In several batches if there are many, one after the other:
+    when one fails, those before it are written."""
     connection = await client.to(topic.leaders.get(partition, -1))
     timeout = client.cluster.request_timeout
-    batch = encode(records)
-    (answer,) = await append(connection, [(topic.name, partition, [batch])], timeout)
-    if answer.error:
-        raise BrokerError(answer.error, answer.message)
-    return answer.base_offset
+    first = -1
+    for some in _batched(records):
+        (answer,) = await append(connection, [(topic.name, partition, [encode(some)])], timeout)
+        if answer.error:
+            raise BrokerError(answer.error, answer.message)
+        first = answer.base_offset if first < 0 else first
+    return first
+
+
+def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """A broker limits the size of a batch."""
+    batch: list[Record] = []
+    size = 0
+    for one in records:
+        bytes_of_it = len(one.key or b"") + len(one.value or b"")
+        if batch and (len(batch) >= _RECORDS_AT_ONCE or size + bytes_of_it > _BYTES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += bytes_of_it
+    if batch:
+        yield batch
 
 
 async def read_batches(
@@ -121,16 +147,25 @@ async def read_all(client: ClusterClient, topic: Topic, partition: int) -> Async
         yield record
 
 
+async def read_kind(
+    client: ClusterClient, topic: Topic, decode: Callable[[bytes, bytes], T], partition: int = 0
+) -> AsyncIterator[T]:
+    """Every record of one partition that is of a kind; what cannot be decoded is told and passed over."""
+    async for record in read_all(client, topic, partition):
+        if record.key is None or record.value is None:
+            continue
+        try:
+            found = decode(record.key, record.value)
+        except BadRecord as error:
+            log.warning("record %d of %s is not as it should be: %s", record.offset, topic.name, error)
+            continue
+        yield found
+
+
 async def bounds(client: ClusterClient, topic: Topic, partition: int, committed: bool = True) -> tuple[int, int]:
     """First and next offset; with `committed` the end is that for readers of committed records."""
-    place = (topic.name, partition)
-    found = []
-    for which in (EARLIEST, LATEST):
-        bound = (await list_offsets(client, {topic.name: topic}, [place], which, committed))[place]
-        if isinstance(bound, WireError):
-            raise bound
-        found.append(bound)
-    return found[0], found[1]
+    start = await one_offset(client, topic, partition, EARLIEST, committed)
+    return start, await one_offset(client, topic, partition, LATEST, committed)
 
 
 def partition_for(key: bytes, count: int) -> int:

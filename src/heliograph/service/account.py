@@ -1,0 +1,105 @@
+"""What the leases of a flow have done and said, added up: totals, positions, refusals, notices."""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping
+
+from heliograph.copy.signals import Report
+from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal
+from heliograph.service.lease import Lease
+from heliograph.service.load import Load
+from heliograph.service.status import Rate
+
+log = logging.getLogger(__name__)
+
+SHOWN = 200  # refusals and notices in a written status
+
+
+class Account:
+    def __init__(self, flow_name: str, look: Callable[[], None]) -> None:
+        """`look` is called when a mirror may be missing."""
+        self._flow_name = flow_name
+        self._look = look
+        self._records = 0
+        self._size = 0
+        self.rate = Rate()
+        self.progress: dict[MirrorPartition, Progress] = {}
+        self.refusals: dict[MirrorPartition, Refusal] = {}
+        self.notices: deque[Notice] = deque(maxlen=SHOWN)
+        self.events: Counter[str] = Counter()
+        self.records_of_events: Counter[str] = Counter()
+        self.load = Load()
+
+    def totals(self, running: Collection[Lease]) -> tuple[int, int]:
+        """Records and bytes, with what the running leases have reported so far."""
+        return self._records + sum(one.records for one in running), self._size + sum(one.size for one in running)
+
+    def keep(self, partitions: Collection[MirrorPartition]) -> None:
+        """Forget all others."""
+        kept = set(partitions)
+        for known in (self.progress, self.refusals):
+            for one in known.keys() - kept:
+                del known[one]
+
+    def stopped(self) -> set[MirrorPartition]:
+        return {one.partition for one in self.refusals.values() if one.final}
+
+    def hear(self, report: Report, lease: Lease) -> bool:
+        """Whether the report of a running lease was to be listened to: not if it is that of an earlier attempt."""
+        if report.attempt < lease.attempt:
+            return False
+        if report.attempt > lease.attempt:  # Spark has started it again: what it did before counts, too
+            self.count_reported(lease)
+            lease.attempt, lease.notices = report.attempt, 0
+        lease.records, lease.size = report.records, report.size
+        self.progress.update(report.changed)
+        self.load.note(report.changed)
+        self._note_refusals(report.refusals)
+        self._note_notices(lease, report.first_notice, report.notices)
+        self._cured(report.changed)
+        return True
+
+    def count_reported(self, lease: Lease) -> None:
+        """No outcome will come of this: what it last reported is copied all the same."""
+        self._records += lease.records
+        self._size += lease.size
+
+    def count(self, outcome: Outcome, lease: Lease) -> None:
+        """What a lease that has ended did."""
+        self._records += outcome.records
+        self._size += outcome.size
+        self.progress.update(outcome.progress)
+        refused = {one.partition: one for one in outcome.refusals}
+        for partition in self.refusals.keys() & outcome.progress.keys() - refused.keys():
+            refusal = self.refusals[partition]
+            # A lease that ended before it met the refusal again is no proof that it is gone.
+            if not refusal.final or outcome.progress[partition].position.source > refusal.source_offset:
+                del self.refusals[partition]
+                log.info("%s: %s is being copied again", self._flow_name, partition)
+        self._note_refusals(outcome.refusals)
+        self._note_notices(lease, 0, outcome.notices)
+        self.load.note(outcome.progress)
+
+    def _note_notices(self, lease: Lease, first: int, notices: tuple[Notice, ...]) -> None:
+        """A lease's outcome repeats what its reports have said: each notice counts once."""
+        for one in notices[max(0, lease.notices - first) :]:
+            log.warning("%s: %s", self._flow_name, one)
+            self.notices.append(one)
+            self.events[one.kind] += 1
+            self.records_of_events[one.kind] += one.count
+        lease.notices = max(lease.notices, first + len(notices))
+
+    def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
+        for one in refusals:
+            if self.refusals.get(one.partition) != one:
+                log.log(logging.ERROR if one.final else logging.WARNING, "%s: %s", self._flow_name, one)
+                if not one.final:
+                    self._look()
+            self.refusals[one.partition] = one
+
+    def _cured(self, changed: Mapping[MirrorPartition, Progress]) -> None:
+        """What was waiting and moves again waits no longer."""
+        for partition in self.refusals.keys() & changed.keys():
+            refusal = self.refusals[partition]
+            if not refusal.final and changed[partition].position.source > refusal.source_offset >= 0:
+                del self.refusals[partition]
