@@ -9,6 +9,9 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.filler import fill
+from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
@@ -24,6 +27,7 @@ from heliograph.wire.topics import (
     delete_topics,
     describe_configs,
 )
+from heliograph.wire.transactions import TransactionalId
 
 __all__ = ["Log", "Pair", "Record", "Seen", "some_records"]
 
@@ -198,6 +202,39 @@ class Log:
         while self.bounds(topic)[1] == end:  # the answer comes before the marker is in the log
             time.sleep(0.02)
         return None
+
+    def empty_transaction(self, topic: str) -> None:
+        """Leaves an invisible offset."""
+        end = self.bounds(topic)[1]
+
+        async def do(client: ClusterClient) -> None:
+            transaction = TransactionalId(client, uuid.uuid4().hex, 10.0)
+            await transaction.take()
+            await transaction.add([(topic, 0)])
+            await transaction.end(commit=True)
+
+        self._with_client(do)
+        while self.bounds(topic)[1] == end:
+            time.sleep(0.02)
+
+    def skip(self, topic: str, count: int) -> None:
+        """Let an empty topic begin at a high offset."""
+        cluster = replace(self.cluster, request_timeout=30.0)
+
+        async def do(_client: ClusterClient) -> None:
+            client = ClusterClient(cluster)
+            await client.connect()
+            found = (await client.metadata([topic])).topics[topic]
+            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62, target_leader=found.leaders[0])
+            cursor.start(Position(count, 0), 0, keeps=True)
+            await fill(cursor, client, lambda: float("inf"))
+            client.close()
+
+        self._with_client(do)
+
+    def config(self, topic: str, name: str) -> str | None:
+        value: str | None = on(self, lambda client: describe_configs(client, [topic]))[topic][name].value
+        return value
 
     def topics(self) -> set[str]:
         found: set[str] = set()

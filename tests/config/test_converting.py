@@ -62,6 +62,7 @@ eu->us.use.defaults.from = source
 us->eu.sync.topic.acls.enabled = false
 config.properties.blacklist = x
 heliograph.partitions = 7
+heliograph.offsets = preserve
 heliograph.on.data.loss = fail
 us.offset.flush.interval.ms = 1000
 offset.storage.replication.factor = 1
@@ -155,13 +156,13 @@ def test_what_a_format_has_no_place_for_is_said(tmp_path: Path) -> None:
     file.write_text(FULL)
     left_out = [text.rpartition("/mm2")[2] for text in convert(*read(file), CONNECT).left_out]
     assert left_out == [
-        ".properties:40: us.offset.flush.interval.ms is left out: it is for Connect's workers: set it there",
-        ".properties:41: offset.storage.replication.factor is left out: it is for Connect's workers: set it there",
-        ".properties:42: listeners is left out: no connector reads it",
-        ".properties:43: us.group.id is left out: it is for Connect's workers: set it there",
+        ".properties:41: us.offset.flush.interval.ms is left out: it is for Connect's workers: set it there",
+        ".properties:42: offset.storage.replication.factor is left out: it is for Connect's workers: set it there",
+        ".properties:43: listeners is left out: no connector reads it",
+        ".properties:44: us.group.id is left out: it is for Connect's workers: set it there",
     ]
     (only,) = convert(*read(file), STRIMZI).left_out
-    assert only.endswith("mm2.properties:42: listeners is left out: no connector reads it")
+    assert only.endswith("mm2.properties:43: listeners is left out: no connector reads it")
     assert convert(*read(file), PROPERTIES).left_out == ()
     file.write_text(
         LEAST + "emit.heartbeats.enabled = false\nB->A.topics = x\nA.producer.acks = 1\nzzz = 1\nconsumer.x = 1\n"

@@ -15,6 +15,7 @@ from heliograph.model.flow import (
     Flow,
     Groups,
     Heartbeats,
+    KeptOffsets,
     OffsetSyncs,
     Policies,
     Reading,
@@ -78,6 +79,10 @@ checkpoints.topic.replication.factor = 2
 emit.heartbeats.interval.seconds = 3
 heartbeats.topic.replication.factor = 4
 heliograph.partitions = 6
+heliograph.offsets = preserve
+heliograph.preserve.topics = orders.*
+heliograph.preserve.max.fill = 1000
+heliograph.preserve.max.gap = 10
 A.client.id = reader
 B.client.id = writer
 A.consumer.request.timeout.ms = 1500
@@ -106,6 +111,7 @@ heliograph.lease.seconds = 1.5
             tasks_max=4,
             refresh_topics_every=5.0,
             least_partitions=6,
+            kept_offsets=KeptOffsets(NameFilter(("orders.*",)), 1000, 10),
             topic_sync=TopicSync(7.0, None, NameFilter(("a.*",)), True),
             offset_syncs=OffsetSyncs(False, True, 10, 1),
             groups=Groups(NameFilter(("g.*",), ("h",)), 8.0, 9.0, 10.0, 2),

@@ -24,7 +24,7 @@ def _parcel(*runs: tuple[int, int], next_source: int = 0) -> Parcel:
 
 def _take(cursor: Cursor, *parcels: Parcel, next_source: int, left_out: tuple[int, ...] = ()) -> bool:
     refused = [LeftOut(Plain(offset, 1, None, b"v", []), "why") for offset in left_out]
-    return cursor.take(Intake(list(parcels), refused, next_source, 3), Chunk(Budget(1000), 10, 1))
+    return cursor.take(Intake(list(parcels), refused, [], next_source, 3), Chunk(Budget(1000), 10, 1))
 
 
 def test_what_goes_on_without_a_gap_is_not_written_down_and_may_be_sent() -> None:

@@ -1,7 +1,8 @@
 """Random logs on a real broker: the mirror is what a plain consumer of the source reads, and every offset translates.
 
 Batches of all codecs and sizes, thin ones among them; transactions that commit or abort, between plain records;
-holes from real compaction; times from 1970 to the far future, or stamped on arrival; leases that end anywhere.
+holes from real compaction; times from 1970 to the far future, or stamped on arrival; logs that begin anywhere; leases
+that end anywhere. With or without the source's own offsets on the mirror.
 """
 
 import asyncio
@@ -19,7 +20,8 @@ from kafka import KafkaProducer
 from copying.lease import copy, only, settled
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
-from heliograph.model.flow import Flow, Reading, Writing
+from heliograph.model.flow import Flow, KeptOffsets, Reading, Writing
+from heliograph.model.names import NameFilter
 from heliograph.wire.cluster import ClusterClient
 from logs import Pair, Record
 
@@ -86,6 +88,8 @@ def _play(pair: Pair, topic: str, producers: Any, steps: list[Plain | Transactio
     fetch=st.sampled_from([700, 5000, 1 << 20]),
     join=st.sampled_from([0, 1000, 1 << 17]),
     stops=st.lists(st.integers(0, 60), max_size=3),
+    gone=st.just(0) | st.integers(0, 100),
+    keep=st.booleans(),
 )
 def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     pair: Pair,
@@ -96,6 +100,8 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     fetch: int,
     join: int,
     stops: list[int],
+    gone: int,
+    keep: bool,
 ) -> None:
     topic = f"random-{uuid.uuid4().hex[:8]}"
     configs = {"message_timestamp_after_max_ms": str(2**63 - 1)}
@@ -112,8 +118,11 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
         time.sleep(1.0)
         pair.a.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing
         time.sleep(0.3)
+    if gone:
+        pair.a.delete_before(topic, 0, min(gone, pair.a.bounds(topic)[1]))
     flow = replace(
         only(pair.flow(), topic),
+        kept_offsets=KeptOffsets(NameFilter((".*",)) if keep else None),
         reading=Reading(max_partition_fetch_bytes=fetch),
         writing=Writing(join_up_to=join),
     )
@@ -124,22 +133,27 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     source = pair.a.read_with_offsets(topic)
     mirror = pair.b.read_with_offsets(f"A.{topic}")
     assert [replace(one, timestamp_type=0) for _offset, one in source] == [one for _offset, one in mirror]
-    assert [offset for offset, _one in mirror] == list(range(len(mirror)))
-    assert asyncio.run(_translated(flow, topic, len(mirror))) == [offset for offset, _one in source]
+    if keep:
+        assert [offset for offset, _one in mirror] == [offset for offset, _one in source]
+        assert pair.a.bounds(topic) == pair.b.bounds(f"A.{topic}")
+    else:
+        assert [offset for offset, _one in mirror] == list(range(len(mirror)))
+    translated = asyncio.run(_translated(flow, topic, [offset for offset, _one in mirror]))
+    assert translated == [offset for offset, _one in source]
 
 
 def _copied_more_than(count: int) -> Callable[[Copier], bool]:
     return lambda copier: copier._records > count or settled(copier)
 
 
-async def _translated(flow: Flow, topic: str, count: int) -> list[int]:
+async def _translated(flow: Flow, topic: str, offsets: list[int]) -> list[int]:
     """The source offset of each mirror offset, by what is written down."""
     client = ClusterClient(flow.target)
     try:
         ledger = Ledger(client, flow.source.alias)
         await ledger.catch_up()
         (intervals,) = ledger.all_of((topic, 0)).values()
-        found = [intervals.covering(offset) for offset in range(count)]
-        return [one.source_of(offset) for offset, one in enumerate(found) if one is not None]
+        found = [(offset, intervals.covering(offset)) for offset in offsets]
+        return [one.source_of(offset) for offset, one in found if one is not None]
     finally:
         client.close()

@@ -16,6 +16,7 @@ from heliograph.cli.plan import show_plan
 from heliograph.cli.screen import FILES, fail, progress_line, set_up_logging
 from heliograph.config import ConfigError, Deployment, load_all
 from heliograph.control.internal_topics import MissingTopics
+from heliograph.control.kept_offsets import CannotKeepOffsets
 from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
@@ -73,7 +74,7 @@ def run(
         flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
-    except (MissingTopics, StillRunning, SparkDied, SparkFailed, WireError) as error:
+    except (MissingTopics, CannotKeepOffsets, StillRunning, SparkDied, SparkFailed, WireError) as error:
         fail(f"{deployment.file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))

@@ -27,6 +27,7 @@ from heliograph.model.flow import (
     Flow,
     Groups,
     Heartbeats,
+    KeptOffsets,
     OffsetSyncs,
     Policies,
     Reading,
@@ -175,6 +176,7 @@ def _flow(values: Values, source: str, target: str) -> Flow:
         tasks_max=values.get(declared.TASKS_MAX, source, target),
         refresh_topics_every=every(declared.REFRESH_TOPICS_ENABLED, declared.REFRESH_TOPICS_INTERVAL),
         least_partitions=values.get(declared.PARTITIONS, source, target),
+        kept_offsets=_kept_offsets(values, source, target),
         topic_sync=TopicSync(
             every(connectors.SYNC_TOPIC_CONFIGS_ENABLED, connectors.SYNC_TOPIC_CONFIGS_INTERVAL),
             every(connectors.SYNC_TOPIC_ACLS_ENABLED, connectors.SYNC_TOPIC_ACLS_INTERVAL),
@@ -230,6 +232,15 @@ def _flow(values: Values, source: str, target: str) -> Flow:
             values.get(declared.ON_FOREIGN_WRITER, source, target),
             values.get(declared.ON_REFUSED_RECORD, source, target),
         ),
+    )
+
+
+def _kept_offsets(values: Values, source: str, target: str) -> KeptOffsets:
+    preserve = values.get(declared.OFFSETS, source, target) == declared.PRESERVE
+    return KeptOffsets(
+        NameFilter(values.get(declared.PRESERVE_TOPICS, source, target)) if preserve else None,
+        values.get(declared.PRESERVE_MAX_FILL, source, target),
+        values.get(declared.PRESERVE_MAX_GAP, source, target),
     )
 
 

@@ -20,7 +20,10 @@ from heliograph.config.kinds import (
 )
 from heliograph.config.plugins import Plugin
 from heliograph.config.setting import Group, Setting
-from heliograph.model.flow import CHECKPOINT, CONTINUE, FAIL, HEARTBEAT, SOURCE
+from heliograph.model.flow import CHECKPOINT, CONTINUE, FAIL, HEARTBEAT, SOURCE, KeptOffsets
+
+TRANSLATE, PRESERVE = "translate", "preserve"
+DEFAULT_KEPT = KeptOffsets()
 
 MIB = 1024 * 1024
 
@@ -156,6 +159,42 @@ PARTITIONS = Setting(
     places.FLOW,
     acted=True,
 )
+OFFSETS = Setting(
+    "heliograph.offsets",
+    Choice((TRANSLATE, PRESERVE)),
+    TRANSLATE,
+    "Which offsets records have on mirrors: with `translate` mirrors are dense and the offsets of groups are "
+    "translated; with `preserve` records have the source's own offsets. That needs transactions and the right to "
+    "delete records on the target.",
+    places.FLOW,
+    acted=True,
+)
+PRESERVE_TOPICS = Setting(
+    "heliograph.preserve.topics",
+    Patterns(),
+    ".*",
+    "With `heliograph.offsets = preserve`: for which source topics. Those of others are translated.",
+    places.FLOW,
+    acted=True,
+)
+PRESERVE_MAX_FILL = Setting(
+    "heliograph.preserve.max.fill",
+    Whole(0, 2**62),
+    str(DEFAULT_KEPT.most_filler),
+    "With `preserve`: how many offsets may be filled up before the first record of a mirror, at some millions per "
+    "second. The offsets of a source that begins later are translated.",
+    places.FLOW,
+    acted=True,
+)
+PRESERVE_MAX_GAP = Setting(
+    "heliograph.preserve.max.gap",
+    Whole(0, 2**31 - 1),
+    str(DEFAULT_KEPT.most_gap),
+    "With `preserve`: how many offsets without a record may be filled up between two records, at some hundreds per "
+    "second. Behind a wider gap the partition's offsets are translated.",
+    places.FLOW,
+    acted=True,
+)
 BUFFER_MEMORY = Setting(
     "heliograph.buffer.memory",
     Whole(MIB, 2**40),
@@ -285,6 +324,10 @@ GROUPS = (
         (
             PARTS,
             PARTITIONS,
+            OFFSETS,
+            PRESERVE_TOPICS,
+            PRESERVE_MAX_FILL,
+            PRESERVE_MAX_GAP,
             BUFFER_MEMORY,
             LEASE_SECONDS,
             MAX_BYTES_PER_SECOND,

@@ -15,10 +15,13 @@ from typing import Any
 
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
+from heliograph.copy.filler import cut, fill
+from heliograph.copy.gaps import Gaps, filler_name
 from heliograph.copy.intake import Rules
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.limits import settle_limits
 from heliograph.copy.pace import Pace
+from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Grant, Report, grant_to, is_end_of
@@ -29,7 +32,7 @@ from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.model.intervals import Entry, Interval
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.records import own_topic, tail, write
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,7 @@ _REPORT_EVERY = 0.5
 _PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
 _INTERVALS_AT_ONCE = 50_000  # likewise
 _ASK_BELOW = 0.75  # of its time: a lease that has less left asks for more with every report
+_CUT_EVERY = 1.0
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
@@ -53,9 +57,25 @@ class Copier:
         self._pace = Pace(work.bytes_per_second)
         self._park = flow.policies.refused_record == CONTINUE
         self._rules = Rules(flow.reading.committed_only, flow.writing.join_up_to, park=self._park)
+        self._gaps = Gaps(
+            self._target,
+            filler_name(flow.name, work.number),
+            lambda: self._until,
+            filled=self._filled,
+            settled=lambda cursor: self._settled([cursor]),
+            lost=self._lost,
+        )
         self.cursors = [
-            Cursor(key, producer_id(flow.name, key), position=work.positions.get(key)) for key in work.partitions
+            Cursor(
+                key,
+                producer_id(flow.name, key),
+                position=work.positions.get(key),
+                kept_offsets=flow.kept_offsets if flow.keeps_offsets(key.topic) else None,
+                filler=self._gaps.name,
+            )
+            for key in work.partitions
         ]
+        self._filling: dict[Cursor, asyncio.Task[None]] = {}
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,6 +99,9 @@ class Copier:
         try:
             self._start(self._keep_resuming())
             self._start(self._keep_recording())
+            if any(cursor.kept_offsets is not None for cursor in self.cursors):
+                self._start(self._gaps.work())
+                self._start(self._keep_beginnings())
             self._start(self._listen())
             self._start(self._report())
             while not self._stop.is_set() and (left := self._until - time.monotonic()) > 0:
@@ -132,11 +155,46 @@ class Copier:
 
     def _queued(self, cursor: Cursor, must_be_recorded: bool) -> None:
         self._changed.add(cursor)
+        if cursor.too_wide is not None:
+            gap, cursor.too_wide = cursor.too_wide, None
+            kind, count, text = not_kept(f"the source has a gap of {gap.count} offsets, which is too wide to be filled")
+            self._notice(Notice(cursor.key, kind, count, gap.source_offset, gap.source_offset, text))
         if must_be_recorded:
             self._to_record[cursor] = None
             self._record_wake.set()
-        if cursor.queue:
-            self._writer(cursor.target_leader).offer(cursor)
+        self._offer(cursor)
+
+    def _offer(self, cursor: Cursor) -> None:
+        """Whatever comes next for this cursor, have it done."""
+        gap = cursor.gap
+        if gap is None:
+            if cursor.queue:
+                self._writer(cursor.target_leader).offer(cursor)
+        elif not gap.filler:
+            self._gaps.offer(cursor)
+        elif cursor not in self._filling:
+            self._filling[cursor] = asyncio.get_running_loop().create_task(self._fill(cursor))
+
+    def _filled(self, cursor: Cursor) -> None:
+        self._changed.add(cursor)
+        self._offer(cursor)
+
+    async def _fill(self, cursor: Cursor) -> None:
+        """Bring a new mirror to where the source begins."""
+        generation = cursor.generation
+        cursor.filling += 1
+        try:
+            await fill(cursor, self._target, lambda: self._until)
+            if cursor.generation == generation:
+                cursor.filled()
+        except WireError as error:
+            if cursor.generation == generation:
+                self._lost(cursor, f"the mirror cannot be filled up: {error}", False)
+        finally:
+            cursor.filling -= 1
+            del self._filling[cursor]
+        self._filled(cursor)
+        self._settled([cursor])
 
     def _landed(self, cursor: Cursor, sent: Sent) -> None:
         self._records += sent.parcel.batch.count
@@ -150,6 +208,8 @@ class Copier:
                 self._resume_wake.set()
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].room_for(cursor)
+            if cursor.keeps:
+                self._offer(cursor)
         for reader in self._readers.values():
             reader.wake()  # memory that one has given back may be what another waits for
 
@@ -204,7 +264,7 @@ class Copier:
         while True:
             self._resume_wake.clear()
             now = time.monotonic()
-            waiting = [c for c in self.cursors if c.state is State.RESUMING and not c.in_flight]
+            waiting = [c for c in self.cursors if c.state is State.RESUMING and not c.in_flight and not c.filling]
             due = [cursor for cursor in waiting if cursor.not_before <= now]
             if due:
                 await self._resume(due)
@@ -226,6 +286,7 @@ class Copier:
                 self._ledger,
                 flow.policies,
                 flow.reading,
+                self._gaps,
                 lost=self._lost,
                 notice=self._notice,
             )
@@ -239,6 +300,7 @@ class Copier:
         self._changed.update(due)
         for cursor in ready:
             self._reader(cursor.source_leader).look_at(cursor)
+            self._offer(cursor)
 
     async def _keep_recording(self) -> None:
         """Write down what must be before it is sent, for all cursors that wait for it at once."""
@@ -259,7 +321,7 @@ class Copier:
                 await self._put_aside(cursor, waiting)
             await self._ledger.write(
                 [
-                    Entry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, some)
+                    Entry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, some, one.filler)
                     for cursor, _generation, waiting in due
                     for one in waiting
                     for some in _batched(one.intervals, _INTERVALS_AT_ONCE)
@@ -274,8 +336,7 @@ class Copier:
             if cursor.generation == generation:
                 cursor.recorded(len(waiting))
                 self._changed.add(cursor)
-                if cursor.queue:
-                    self._writer(cursor.target_leader).offer(cursor)
+                self._offer(cursor)
 
     async def _put_aside(self, cursor: Cursor, waiting: tuple[Unrecorded, ...]) -> None:
         left_out = [one for each in waiting for one in each.left_out]
@@ -286,6 +347,27 @@ class Copier:
             cursor.unwanted.pop(one.record.offset, None)
             text = f"the record was put aside, as the target does not take it: {one.why}"
             self._notice(Notice(cursor.key, "parked", 1, one.record.offset, cursor.append_at, text))
+
+    async def _keep_beginnings(self) -> None:
+        """A mirror with the source's offsets begins where the source begins."""
+        refused: set[Cursor] = set()
+        while True:
+            await asyncio.sleep(_CUT_EVERY)
+            due = {
+                cursor: at
+                for cursor in self.cursors
+                if cursor not in refused and (at := _beginning(cursor)) > cursor.mirror_start
+            }
+            for cursor, at in due.items():
+                place = cursor.key.mirror, cursor.key.partition
+                try:
+                    await cut(self._target, {place: cursor.target_leader}, {place: at})
+                    cursor.mirror_start = at
+                except WireError as error:
+                    if isinstance(error, BrokerError) and not error.transient:
+                        refused.add(cursor)
+                        text = f"the mirror should begin at {at}, as the source does, but cannot be cut: {error}"
+                        self._notice(Notice(cursor.key, "not-cut", 0, at, at, text))
 
     # --- signals --------------------------------------------------------------------------------------------
 
@@ -361,6 +443,12 @@ class Copier:
 
 def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval, ...]]:
     return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def _beginning(cursor: Cursor) -> int:
+    """Where a mirror may begin now: what is not copied yet must not be cut off."""
+    copied = cursor.position.target if cursor.position is not None else 0
+    return min(max(cursor.source_start if cursor.keeps else 0, cursor.cut_before), copied)
 
 
 def _progress(cursor: Cursor) -> Progress | None:

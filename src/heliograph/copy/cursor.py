@@ -4,10 +4,13 @@ import enum
 import time
 import uuid
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.copy.intake import Intake, LeftOut, Parcel
+from heliograph.copy.keeping import Gap, Step, lay_out, planned
 from heliograph.copy.work import MirrorPartition, Position, Refusal
+from heliograph.model.flow import KeptOffsets
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.cluster import NO_ID, id_text
 
@@ -90,7 +93,8 @@ class Unrecorded:
 
     target: int
     intervals: tuple[Interval, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    filler: str = ""  # who fills the gaps between them
 
 
 @dataclass(slots=True, eq=False)
@@ -104,17 +108,28 @@ class Cursor:
     source_id: uuid.UUID = NO_ID
     mirror_id: str = ""
     intervals: Intervals = field(default_factory=Intervals)  # as far as they are written down
-    shift: int = 0  # see Interval
+    shift: int = 0  # see Interval; where the next parcel to be sent will be appended
+    keeps: bool = False  # the mirror has the source's offsets
+    kept_offsets: KeptOffsets | None = None  # if it shall have
+    filler: str = ""  # under which name gaps are filled
+    bare: bool = False  # nothing stands in the mirror that is to stay
+    too_wide: Gap | None = None  # for which the source's offsets were given up
+    source_start: int = 0
+    mirror_start: int = 0
+    cut_before: int = 0  # filler of the mirror ends here
     source_end: int = -1
     position: Position | None = None
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
     append_at: int = 0
     plan_at: int = 0  # where the next parcel to be queued will be appended
-    queue: deque[tuple[Parcel, Chunk]] = field(default_factory=deque)
+    plan_shift: int = 0  # and the shift there
+    queue: deque[tuple[Step, Chunk | None]] = field(default_factory=deque)
     queued_bytes: int = 0
     in_flight: deque[Sent] = field(default_factory=deque)
     unrecorded: deque[Unrecorded] = field(default_factory=deque)
+    filling: int = 0  # transactions under way for the gap that comes next
+    asked: int = 0  # offsets of that gap for which there was one
     proven: bool = False  # the target has taken a batch since the last start, so it knows our sequence
     largest: int = 0  # the mirror's limit for batches, once it has been met
     too_large: int = 0  # size of a batch that the mirror did not take
@@ -128,15 +143,19 @@ class Cursor:
     unwell_since: float = 0.0
     not_before: float = 0.0
 
-    def start(self, position: Position, shift: int) -> None:
+    def start(self, position: Position, shift: int, keeps: bool = False) -> None:
         self.position = position
-        self.shift = shift
+        self.shift = self.plan_shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
         self.append_at = self.plan_at = position.target
         self.proven = False
         self.cut_at = None
+        self.keeps = keeps
         self.state = State.COPYING
+        if keeps and position.source > position.target:
+            self.position = None  # until it is filled up to there
+            self._queue([Gap(position.target, position.source - position.target, filler=True)])
 
     @property
     def readable(self) -> bool:
@@ -148,41 +167,78 @@ class Cursor:
 
     def take(self, intake: Intake, chunk: Chunk) -> bool:
         """Queue what was fetched; whether something must be written down before it may be sent."""
-        planned = self._plan(intake.parcels)
-        # What waits to be written down may change what the intervals say about this.
-        new = bool(intake.left_out or self.unrecorded) or not self.intervals.agree(planned)
-        if new:
-            self.unrecorded.append(Unrecorded(self.plan_at, tuple(planned), tuple(intake.left_out)))
-        for parcel in intake.parcels:
-            held = Chunk(chunk.budget, parcel.batch.size, chunk.leader) if parcel.fresh else chunk
-            held.take()
-            self.queue.append((parcel, held))
-            self.queued_bytes += parcel.batch.size
-            self.plan_at += parcel.batch.count
+        waiting = len(self.unrecorded)
+        if intake.left_out:
+            self.unrecorded.append(Unrecorded(self.plan_at, (), tuple(intake.left_out)))
+        parcels = self._take_kept(intake, chunk) if self.keeps else intake.parcels
+        self._note(self._plan(parcels))
+        self._queue(parcels, chunk)
         self.fetch_at = intake.next_source
         self.epoch = intake.epoch
-        if not intake.parcels and not new:
+        if not parcels and not self.keeps and not self.unrecorded:
             self.pass_over()
-        return new
+        return len(self.unrecorded) > waiting
+
+    def _take_kept(self, intake: Intake, chunk: Chunk) -> list[Parcel]:
+        """Queue records and gaps up to a gap that is too wide to be filled; what comes behind that is returned."""
+        assert self.kept_offsets is not None
+        steps = lay_out(intake, self.plan_at)
+        wide = _too_wide(steps, self.kept_offsets.most_gap)
+        if wide == 0 and self.bare and steps[0].count <= self.kept_offsets.most_filler:
+            begin = self.plan_at + steps[0].count
+            self._note([Interval(begin, begin, 0, self.source_id_hex, self.plan_shift, fill=True)])
+            self._queue([Gap(self.plan_at, steps.pop(0).count, filler=True)])
+            wide = _too_wide(steps, self.kept_offsets.most_gap)
+        kept = steps[:wide]
+        if kept:
+            self._note(planned(kept, self.plan_at, self.source_id_hex, self.plan_shift), self.filler)
+            self._queue(kept, chunk)
+        if wide is None:
+            return []
+        gap = steps[wide]
+        assert isinstance(gap, Gap)
+        self.keeps, self.too_wide = False, gap
+        return [step for step in steps[wide:] if isinstance(step, Parcel)]
+
+    def _note(self, plan: list[Interval], filler: str = "") -> None:
+        """Have it written down if it is not: what waits for that may change what the intervals say about it."""
+        gaps = len(plan) > 1
+        theirs = bool(filler) and gaps and self.intervals.filler != filler
+        if plan and (self.unrecorded or theirs or not self.intervals.agree(plan)):
+            self.unrecorded.append(Unrecorded(self.plan_at, tuple(plan), filler=filler if gaps else ""))
+
+    def _queue(self, steps: Sequence[Step], chunk: Chunk | None = None) -> None:
+        for step in steps:
+            held = chunk if isinstance(step, Parcel) or step.aborted else None
+            if held is not None:
+                if isinstance(step, Parcel) and step.fresh:
+                    held = Chunk(held.budget, step.size, held.leader)
+                held.take()
+            self.queue.append((step, held))
+            self.queued_bytes += step.size
+            self.plan_at += step.count
+            if isinstance(step, Gap) and not step.filler:
+                self.plan_shift += step.count
+            self.bare = self.bare and isinstance(step, Gap) and step.filler
 
     def _plan(self, parcels: list[Parcel]) -> list[Interval]:
-        """Where the records of these parcels will be."""
-        planned: list[list[int]] = []
+        """Where the records of these parcels will be, one behind the other."""
+        plan: list[list[int]] = []
         at = self.plan_at
         for parcel in parcels:
             for source, count in parcel.runs:
-                if planned and planned[-1][1] + planned[-1][2] == source:
-                    planned[-1][2] += count
+                if plan and plan[-1][1] + plan[-1][2] == source:
+                    plan[-1][2] += count
                 else:
-                    planned.append([at, source, count])
+                    plan.append([at, source, count])
                 at += count
-        return [Interval(target, source, count, self.source_id_hex, self.shift) for target, source, count in planned]
+        return [Interval(target, source, count, self.source_id_hex, self.plan_shift) for target, source, count in plan]
 
     def recorded(self, count: int) -> None:
         """So much of what waited to be written down is."""
         for _ in range(count):
             self.unrecorded.popleft()
-        if not self.unrecorded:
+        if not self.unrecorded and not self.keeps:
             self.pass_over()
 
     def pass_over(self) -> None:
@@ -200,14 +256,41 @@ class Cursor:
         A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
         right behind would land in its place; so the first goes alone.
         """
-        if self.unrecorded and self.append_at >= self.unrecorded[0].target:
+        if self._must_be_recorded or isinstance(self.queue[0][0], Gap):
             return 0
         return (_IN_FLIGHT if self.proven else 1) - len(self.in_flight)
+
+    @property
+    def _must_be_recorded(self) -> bool:
+        return bool(self.unrecorded) and self.append_at >= self.unrecorded[0].target
+
+    @property
+    def gap(self) -> Gap | None:
+        """The gap that is to be filled now: what comes before it has landed, and it is written down."""
+        if self.state is not State.COPYING or not self.queue or self.in_flight or self._must_be_recorded:
+            return None
+        step = self.queue[0][0]
+        return step if isinstance(step, Gap) else None
+
+    def filled(self) -> None:
+        """The gap is there, and the mirror ends where it ends."""
+        gap, chunk = self.queue.popleft()
+        assert isinstance(gap, Gap)
+        if chunk is not None:
+            chunk.release()
+        self.queued_bytes -= gap.size
+        self.append_at += gap.count if not gap.filler else 0
+        self.shift += gap.count if not gap.filler else 0
+        self.asked = 0
+        self.position = Position(gap.next_source, self.append_at, gap.epoch)
+        self.is_well()
 
     def pop(self) -> Sent:
         """Take the next parcel to send; its place in the mirror is fixed by that."""
         parcel, chunk = self.queue.popleft()
-        self.queued_bytes -= parcel.batch.size
+        assert isinstance(parcel, Parcel)
+        assert chunk is not None
+        self.queued_bytes -= parcel.size
         sent = Sent(parcel, chunk, self.append_at, self.generation)
         self.append_at += parcel.batch.count
         self.in_flight.append(sent)
@@ -263,8 +346,18 @@ class Cursor:
         self.state = State.REFUSED
 
     def drop_queue(self) -> None:
-        for _parcel, chunk in self.queue:
-            chunk.release()
+        for _step, chunk in self.queue:
+            if chunk is not None:
+                chunk.release()
         self.queue.clear()
+        self.asked = 0
         self.queued_bytes = 0
         self.unrecorded.clear()
+
+
+def _too_wide(steps: list[Step], most: int) -> int | None:
+    """The first gap that takes more transactions than it may."""
+    for at, step in enumerate(steps):
+        if isinstance(step, Gap) and not step.aborted and step.count > most:
+            return at
+    return None

@@ -156,7 +156,7 @@ async def _find_again(one: Resumed, common: int, source: int, clusters: Clusters
     places: dict[Hashable, list[int]] = defaultdict(list)
     mirror = clusters.mirrors.topics[cursor.key.mirror]
     async for batch in read_batches(clusters.target, mirror, cursor.key.partition, common, facts.mirror_end):
-        for record in records_of(batch):
+        for record in () if batch.control else records_of(batch):
             if record.offset >= common:
                 places[_content(record)].append(record.offset)
     # Compaction and retention only take away: what was planned never lies before where it was copied from.

@@ -4,7 +4,7 @@ Batches with our producer id are ours wherever they landed, and their sequence n
 counts our own records only.
 """
 
-from heliograph.copy.position import Event, Go, lost_records
+from heliograph.copy.position import Event, Go, lost_records, not_kept
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
@@ -17,18 +17,16 @@ from heliograph.wire.records import read_batches
 async def go_on_after_others(one: Resumed, why: str, clusters: Clusters, policies: Policies) -> bool:
     """Whether copying goes on; by policy."""
     cursor, end = one.cursor, one.facts.mirror_end
-    if policies.foreign_writer != CONTINUE:
-        cursor.give_up("foreign-writer", why, one.decision.position.source, end)
-        return False
     start = await _last_sound_place(one, clusters)
     known = cursor.intervals.covering(start)
     if known is None:
         raise WireError(f"nothing is known about mirror offset {start}")
-    shift, planned, foreign = known.shift, start, 0
+    shift, planned, foreign, markers = known.shift, start, 0, 0
     topic = clusters.mirrors.topics[cursor.key.mirror]
     async for batch in read_batches(clusters.target, topic, cursor.key.partition, start, end):
         if batch.producer_id != cursor.producer_id:
-            foreign += batch.next_offset - max(batch.base_offset, start)
+            count = batch.next_offset - max(batch.base_offset, start)
+            foreign, markers = (foreign, markers + count) if batch.control else (foreign + count, markers)
             continue
         # The mirror offset that this batch was meant for: sequences wrap, so it is the nearest that fits.
         intended = planned + _nearest(batch.base_sequence + shift - planned)
@@ -40,8 +38,17 @@ async def go_on_after_others(one: Resumed, why: str, clusters: Clusters, policie
             ]
         planned = max(planned, intended + batch.last_offset_delta + 1)
     last = (cursor.intervals.covering(planned - 1) if planned > start else None) or known
-    text = f"somebody else has written {foreign} records to this mirror; copying goes on behind them"
-    _go_on_behind(one, last, planned, shift + end - planned, ("foreign-writer", foreign, text), policies)
+    event = (
+        "foreign-writer",
+        foreign,
+        f"somebody else has written {foreign} records to this mirror; copying goes on behind them",
+    )
+    if not foreign and last.kept:
+        event = not_kept(f"{markers} transactions have ended where records belong")
+    elif policies.foreign_writer != CONTINUE:
+        cursor.give_up("foreign-writer", why, one.decision.position.source, end)
+        return False
+    _go_on_behind(one, last, planned, shift + end - planned, event, policies)
     return one.cursor.refusal is None
 
 

@@ -10,6 +10,9 @@
 | is thin, and has neighbours                                  | joined with them                                      |
 | is a transaction's marker, empty, or from an aborted one     | left out; with read_uncommitted, only the first two   |
 
+Where a mirror keeps the source's offsets (`Rules.keep`), no batch reaches over a gap, and the batches of aborted
+transactions are handed on, to become aborted ones.
+
 Neighbours that are encoded anew go into one batch, up to the size that `batch.size` gives. Only what one answer brought
 is joined: nothing waits for more.
 """
@@ -34,6 +37,7 @@ class Rules:
     zstd: bool = True
     park: bool = False  # what the mirror cannot take goes aside instead of stopping the partition
     alone_before: int = 0  # records before this source offset go one by one
+    keep: bool = False  # the mirror has the source's offsets
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +54,14 @@ class Parcel:
     def source_offset(self) -> int:
         return self.runs[0][0]
 
+    @property
+    def count(self) -> int:
+        return self.batch.count
+
+    @property
+    def size(self) -> int:
+        return self.batch.size
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -63,6 +75,7 @@ class LeftOut:
 class Intake:
     parcels: list[Parcel] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    aborted: list[Batch] = field(default_factory=list)
     next_source: int = 0
     epoch: int = -1
     problem: tuple[str, str] | None = None  # met at next_source: a short word and a sentence
@@ -205,13 +218,16 @@ class _Work:
         codec = codec_of(batch)
         if codec == ZSTD and not self._rules.zstd:
             codec = LZ4
+        if self._rules.keep and self._joint is not None and not self._joint.reaches(batch.base_offset):
+            self.flush()
         joint = self._joint
         if joint is not None and (joint.codec != codec or joint.size + batch.size > self._rules.join_up_to):
             self.flush()
             joint = None
         if joint is None:
             joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch)
-        if batch.magic == 2 and self._plainly and joint.builder.add_batch(batch, self.done, joint.runs):
+        whole = batch.dense or not self._rules.keep
+        if batch.magic == 2 and self._plainly and whole and joint.builder.add_batch(batch, self.done, joint.runs):
             joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
             return
         for one in list(records_of(batch)):  # all or, if it is damaged, none
@@ -220,7 +236,8 @@ class _Work:
             if one.offset in self._unwanted:
                 self.out.left_out.append(LeftOut(one, self._unwanted[one.offset]))
                 continue
-            if (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
+            apart = self._rules.keep and not joint.reaches(one.offset)
+            if apart or (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
                 self._close(joint, one.offset)
                 joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch)
                 joint.add(one)
@@ -229,6 +246,8 @@ class _Work:
 
     def _skip(self, batch: Batch) -> None:
         """Nothing to copy here, but what came before has got this far with it."""
+        if self._rules.keep and batch.count and not batch.control:
+            self.out.aborted.append(batch)
         if self._joint is not None and self._joint.builder.count:
             self._joint.next_source, self._joint.epoch = batch.next_offset, batch.leader_epoch
         elif self.out.parcels:
@@ -288,6 +307,10 @@ class _Joint:
     @property
     def size(self) -> int:
         return self.builder.size
+
+    def reaches(self, offset: int) -> bool:
+        """Whether a record with this offset would follow without a gap."""
+        return not self.runs or sum(self.runs[-1]) == offset
 
     def add(self, one: Plain) -> bool:
         if not self.builder.add(one):

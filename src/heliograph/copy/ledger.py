@@ -76,6 +76,7 @@ class Ledger:
         if entry.mirror_id not in known:
             known[entry.mirror_id] = Intervals(keep=keep)
         known[entry.mirror_id].put(entry.intervals)
+        known[entry.mirror_id].filler = entry.filler or known[entry.mirror_id].filler
 
     async def _read(self, topic: Topic, start: int, end: int) -> list[Entry]:
         start = max(start, await one_offset(self._target, topic, 0, EARLIEST, False))

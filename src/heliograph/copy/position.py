@@ -8,6 +8,7 @@ from heliograph.model.intervals import Interval, Intervals
 
 Event = tuple[str, int, str]
 UNKNOWN_ORIGIN = "unknown-origin"
+NOT_KEPT = "offsets-not-kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Facts:
     """What was just read from both clusters about one partition.
 
     `earlier_mirror`: records were copied to a mirror of this name that is gone. `sure`: what looks like a source that
-    has lost its end has looked so several times, so it is not a leader that lags behind.
+    has lost its end has looked so several times, so it is not a leader that lags behind. `most_filler`: up to how many
+    offsets may be filled so that the mirror has the source's offsets; None where it need not.
     """
 
     source_start: int
@@ -28,6 +30,7 @@ class Facts:
     sure: bool = False
     seen: Position | None = None  # where this run last knew itself to be
     from_the_end: bool = False  # where a mirror that never was begins
+    most_filler: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,9 @@ class Go:
     """Copy on from here. `new` is the interval to write down first, where one begins; `shift` is explained there.
 
     `diverged`: the source does not have any more what was copied last, so the place to go on from must be looked for.
-    `decided`: how to go on from the mirror's end was decided, written down and told before. `events`: what was passed
-    over, each with a word, a number of records and a sentence.
+    `decided`: how to go on from the mirror's end was decided, written down and told before. `keeps`: the mirror has the
+    source's offsets; where it ends before the position, that is to be filled first. `events`: what was passed over,
+    each with a word, a number of records and a sentence.
     """
 
     position: Position
@@ -44,6 +48,7 @@ class Go:
     shift: int = 0
     diverged: bool = False
     decided: bool = False
+    keeps: bool = False
     events: tuple[Event, ...] = ()
 
 
@@ -61,6 +66,9 @@ class NoGo:
 def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go | NoGo:
     # That of the last record, which is there: what was planned behind it may never have come, and look otherwise now.
     interval = intervals.covering(max(facts.mirror_end - 1, 0))
+    ahead = intervals.after(facts.mirror_end)
+    if ahead is not None and ahead.fill and ahead.source_id == facts.source_id:  # not filled up to there yet
+        return _begin(facts, max(ahead.source, facts.source_start), ahead.shift, keep=True, fill=True)
     taken_over = interval is None and facts.mirror_end > 0
     if (
         interval is None
@@ -75,34 +83,37 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             return NoGo(UNKNOWN_ORIGIN, text, facts.source_start)
         gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
         if facts.earlier_mirror:
-            return _begin(facts, facts.source_start, 0, gone)
-        return _begin(facts, facts.source_end if facts.from_the_end else facts.source_start, 0)
-    source, shift = interval.source_of(facts.mirror_end), interval.shift
+            return _begin(facts, facts.source_start, 0, gone, keep=True)
+        return _begin(facts, facts.source_end if facts.from_the_end else facts.source_start, 0, keep=True)
+    source, shift = interval.source_of(facts.mirror_end), intervals.shift_at(facts.mirror_end)
     beginning = intervals.beginning(facts.mirror_end)
-    decided = beginning is not None and beginning.source_id == facts.source_id
-    if beginning is not None and decided:
+    decided = False
+    if beginning is not None and beginning.source_id == facts.source_id:
+        decided = not (beginning.kept and interval.kept)  # or it only says that a gap ends here
         interval, source, shift = beginning, beginning.source, beginning.shift
+    kept = source == facts.mirror_end
+    keeps = kept and facts.most_filler is not None
     if (
         # What this run has seen to be empty of records behind the last copied one need not be looked at again.
         facts.seen is not None
+        and not keeps
         and facts.seen.target == facts.mirror_end
         and source < facts.seen.source <= facts.source_end
     ):
         source = facts.seen.source
     if interval.source_id != facts.source_id and facts.mirror_end == interval.target == 0:
-        return _begin(facts, facts.source_start, 0)  # nothing had been copied from the earlier one
+        return _begin(facts, facts.source_start, 0, keep=True)  # nothing had been copied from the earlier one
     if interval.source_id != facts.source_id:
         text = "the source topic was deleted and created again; what the mirror holds came from the earlier one"
         if policies.recreated_topic != CONTINUE:
             return NoGo("recreated-topic", text, source)
-        return _begin(
-            facts, facts.source_start, interval.shift, ("recreated-topic", 0, f"{text}; goes on with the new")
-        )
-    if source < facts.source_start:
-        event = lost_records(source, facts)
-        if policies.data_loss != CONTINUE:
-            return NoGo("data-loss", event[2], source)
+        event = ("recreated-topic", 0, f"{text}; goes on with the new")
         return _begin(facts, facts.source_start, shift, event)
+    if source < facts.source_start:
+        lost = lost_records(source, facts)
+        if policies.data_loss != CONTINUE:
+            return NoGo("data-loss", lost[2], source)
+        return _begin(facts, facts.source_start, shift, lost, keep=kept)
     if source > facts.source_end and taken_over:  # from a tool that reads what is not committed yet
         text = (
             f"readers of the source come to offset {facts.source_end} only, and everything up to {source - 1} is here"
@@ -116,7 +127,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             final=False,
         )
     at = Position(source, facts.mirror_end)
-    return Go(at, shift=shift, diverged=source > facts.source_end, decided=decided)
+    return Go(at, shift=shift, diverged=source > facts.source_end, decided=decided, keeps=keeps)
 
 
 def lost_records(source: int, facts: Facts) -> Event:
@@ -126,6 +137,21 @@ def lost_records(source: int, facts: Facts) -> Event:
     return "data-loss", lost, f"{text}copied"
 
 
-def _begin(facts: Facts, source: int, shift: int, *events: Event) -> Go:
-    new = Interval(facts.mirror_end, source, 0, facts.source_id, shift)
-    return Go(Position(source, facts.mirror_end), new, shift, events=events)
+def not_kept(what: str) -> Event:
+    """That the mirror cannot have the source's offsets from here on."""
+    return NOT_KEPT, 0, f"{what}; from here on the mirror's offsets are translated instead of kept"
+
+
+def _begin(facts: Facts, source: int, shift: int, *events: Event, keep: bool = False, fill: bool = False) -> Go:
+    """With `keep`, nothing speaks against going on with the source's offsets if that is wanted; with `fill`, the mirror
+    was being filled up for that."""
+    end, missing, most = facts.mirror_end, source - facts.mirror_end, facts.most_filler
+    at = Position(source, end)
+    if keep and most is not None:
+        if 0 <= missing <= most:
+            new = Interval(source, source, 0, facts.source_id, shift, fill or missing > 0)
+            return Go(at, new, shift, keeps=True, events=events)
+        many = f"the mirror ends {missing} offsets before the source's {source}, and {most} may be filled up"
+        few = f"the source begins at offset {source}, and the mirror ends at {end} already"
+        events = (*events, not_kept(many if missing > 0 else few))
+    return Go(at, Interval(end, source, 0, facts.source_id, shift, fill), shift, events=events)

@@ -195,6 +195,7 @@ class Reader:
             self.look_at(cursor)
             return
         cursor.source_end = answer.end
+        cursor.source_start = max(cursor.source_start, answer.log_start)
         if answer.data:
             self._queue(cursor, answer)
         else:
@@ -202,8 +203,8 @@ class Reader:
 
     def _queue(self, cursor: Cursor, answer: Fetched) -> None:
         rules = self._rules()
-        if cursor.largest or cursor.alone_before:
-            rules = replace(rules, largest=cursor.largest, alone_before=cursor.alone_before)
+        if cursor.largest or cursor.alone_before or cursor.keeps:
+            rules = replace(rules, largest=cursor.largest, alone_before=cursor.alone_before, keep=cursor.keeps)
         intake = take_in(answer.data, cursor.fetch_at, cursor.epoch, rules, answer.aborted, cursor.unwanted)
         chunk = Chunk(self._budget, len(answer.data), cursor.target_leader)
         must_be_recorded = cursor.take(intake, chunk)

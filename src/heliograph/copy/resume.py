@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heliograph.copy.cursor import Cursor
+from heliograph.copy.gaps import Gaps
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Facts, NoGo, next_position
 from heliograph.copy.resumed import Clusters, Resumed
@@ -31,11 +32,13 @@ async def resume(
     ledger: Ledger,
     policies: Policies,
     reading: Reading,
+    gaps: Gaps,
     *,
     lost: Callable[[Cursor, str, bool], None],
     notice: Callable[[Notice], None],
 ) -> list[Cursor]:
     """Find positions; those that may copy now are returned, the others were refused, or put back with `lost`."""
+    await _end_transactions(cursors, target, ledger, gaps)
     read = [(cursor.key.topic, cursor.key.partition) for cursor in cursors]
     written = [(cursor.key.mirror, cursor.key.partition) for cursor in cursors]
     sources, mirrors = await asyncio.gather(
@@ -68,7 +71,8 @@ async def resume(
         start, end, mirror_start, mirror_end = known
         ids = cursor.source_id_hex, cursor.mirror_id
         bounds = start, end, mirror_start, mirror_end
-        facts.append((cursor, Facts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end)))
+        most = None if cursor.kept_offsets is None else cursor.kept_offsets.most_filler
+        facts.append((cursor, Facts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end, most)))
     await _recall(facts, ledger)
     found = []
     for cursor, one in facts:
@@ -90,8 +94,34 @@ async def resume(
     )
     for each in passed:
         _tell(each, notice)
-        each.cursor.start(replace(each.decision.position, epoch=each.epoch), each.decision.shift)
+        _start(each)
     return [each.cursor for each in passed]
+
+
+async def _end_transactions(cursors: list[Cursor], target: ClusterClient, ledger: Ledger, gaps: Gaps) -> None:
+    """Before looking at where mirrors end: nothing may be under way that would still make them longer."""
+    keeping = [cursor for cursor in cursors if cursor.kept_offsets is not None]
+    if not keeping:
+        return
+    await ledger.catch_up()
+    mirrors = (await target.metadata({cursor.key.mirror for cursor in keeping})).topics
+    doubtful = []
+    for cursor in keeping:
+        place = cursor.key.topic, cursor.key.partition
+        cursor.intervals = ledger.of(place, id_text(mirrors[cursor.key.mirror].id))
+        seen = -1 if cursor.position is None else cursor.position.target
+        if cursor.intervals.filler and (seen < 0 or cursor.intervals.after(seen) is not None):
+            doubtful.append(cursor)
+    await gaps.fence(doubtful)
+
+
+def _start(one: Resumed) -> None:
+    cursor, decision, facts = one.cursor, one.decision, one.facts
+    new = decision.new
+    cursor.source_start, cursor.mirror_start = facts.source_start, facts.mirror_start
+    cursor.cut_before = max(cursor.intervals.filled_before, new.target if new is not None and new.fill else 0)
+    cursor.bare = facts.mirror_start == facts.mirror_end or (new is not None and new.fill)
+    cursor.start(replace(decision.position, epoch=one.epoch), decision.shift, decision.keeps)
 
 
 async def _recall(facts: list[tuple[Cursor, Facts]], ledger: Ledger) -> None:

@@ -50,13 +50,18 @@ class Resumed:
         return mine and batch.base_sequence == sequence(batch.base_offset - shift)
 
     @property
+    def own_end(self) -> int:
+        """The mirror offset behind the last record of ours; only gaps come after it, if the mirror keeps offsets."""
+        return self.cursor.intervals.own_end(self.facts.mirror_end)
+
+    @property
     def last_source(self) -> int | None:
-        return self.source_of(self.facts.mirror_end - 1)
+        return self.source_of(self.own_end - 1)
 
     @property
     def empty(self) -> bool:
         """Nothing in the mirror to look at: it is new, or retention has taken everything."""
-        return self.facts.mirror_end == self.facts.mirror_start
+        return self.own_end <= self.facts.mirror_start
 
     @property
     def doubtful(self) -> bool:

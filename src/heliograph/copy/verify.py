@@ -25,7 +25,7 @@ async def verified(found: Sequence[Resumed], clusters: Clusters, policies: Polic
     doubtful = [one for one in found if one.doubtful and not one.empty]
     originals, copies = await asyncio.gather(
         clusters.originals({one.read: last for one in doubtful if (last := one.last_source) is not None}),
-        clusters.copies({one.written: one.facts.mirror_end - 1 for one in doubtful}),
+        clusters.copies({one.written: one.own_end - 1 for one in doubtful}),
     )
     passed = []
     for one in found:
@@ -77,7 +77,7 @@ def _foreign(one: Resumed, copied: Batch) -> str | None:
         return f"{where} was not written by this flow: somebody else writes to this mirror"
     interval = one.cursor.intervals.covering(copied.next_offset - 1)
     shift = interval.shift if interval else 0
-    if copied.next_offset != one.facts.mirror_end or not one.in_its_place(copied, shift):
+    if copied.next_offset != one.own_end or not one.in_its_place(copied, shift):
         return f"{where} is not where this flow would have put it: somebody else writes to this mirror"
     return None
 

@@ -50,6 +50,10 @@ class Work:
     intervals_from: int = 0
     commands_from: int = 0
     bytes_per_second: float = 0.0  # this lease's share of the flow's limit; 0: no limit
+    number: int = 0  # among the leases of the flow that run at the same time
+
+
+ALIGNING = "aligning"
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class Writer:
                 self._in_line.remove(cursor)
                 continue
             if cursor.may_send > 0:
-                if request and size + cursor.queue[0][0].batch.size > self._writing.max_request_size:
+                if request and size + cursor.queue[0][0].size > self._writing.max_request_size:
                     self._line.appendleft(cursor)
                     break
                 sent = cursor.pop()

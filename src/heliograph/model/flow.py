@@ -83,6 +83,16 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptOffsets:
+    """Which mirrors have the source's own offsets (None: none), and how much may be done for it: `most_filler` offsets
+    may be filled at a mirror's beginning, `most_gap` in a gap between records, which takes a transaction for each."""
+
+    topics: Matches | None = None
+    most_filler: int = 1_000_000_000
+    most_gap: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSync:
     """What is carried over to mirrors that exist. An interval of None: never.
 
@@ -156,6 +166,7 @@ class Flow:
     tasks_max: int = 1
     refresh_topics_every: float | None = 600.0
     least_partitions: int = 0
+    kept_offsets: KeptOffsets = KeptOffsets()
     topic_sync: TopicSync = TopicSync()
     offset_syncs: OffsetSyncs = OffsetSyncs()
     groups: Groups = Groups()
@@ -181,6 +192,11 @@ class Flow:
     def mirror_name(self, topic: str) -> str:
         """What a source topic is called on the target."""
         return self.policy.remote_topic(self.source.alias, topic)
+
+    def keeps_offsets(self, topic: str) -> bool:
+        """Whether the mirror of a source topic is to have its offsets."""
+        topics = self.kept_offsets.topics
+        return topics is not None and topics.matches(topic)
 
     def selects(self, topic: str) -> bool:
         """Whether this flow copies a source topic."""

@@ -1,9 +1,10 @@
 """Intervals: stretches of a mirror partition where mirror offset minus source offset is constant.
 
-A mirror is dense; its source may have gaps (compaction, transaction markers, aborted or lost records). So a mirror is a
-row of intervals, one from each gap to the next. They are written to an internal topic on the target before the first
-record that they cover is appended, and the mirror's end and the intervals together always tell which source offset
-comes next. Pure values and rules; who reads and writes the topic is in `heliograph.copy.ledger`.
+Where a source has gaps (compaction, transaction markers, aborted or lost records), its mirror is dense, or has gaps of
+the same size if it keeps the source's offsets. Either way it is a row of intervals, one from each gap to the next. They
+are written to an internal topic on the target before the first record that they cover is appended, and the mirror's end
+and the intervals together always tell which source offset comes next. Pure values and rules; who reads and writes the
+topic is in `heliograph.copy.ledger`.
 """
 
 import json
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 Partition = tuple[str, int]  # source topic, partition
+_NO_END = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,8 +21,10 @@ class Interval:
     """The record at mirror offset t is the source's record at source + t - target.
 
     That is said for `count` records; it holds beyond them as long as no other interval begins. `source_id` tells
-    incarnations of the source topic apart (empty where a broker has no topic ids). `shift` is how many records of
-    others stand in the mirror before it: the sequence numbers of ours do not count them.
+    incarnations of the source topic apart (empty where a broker has no topic ids). `shift` is how many offsets of the
+    mirror before it hold no records of ours, but those of others, or markers that fill a gap: the sequence numbers of
+    ours do not count them. `fill`: what the mirror holds before it was written only to get there, or is gone from the
+    source as well, and is cut off.
     """
 
     target: int
@@ -28,10 +32,16 @@ class Interval:
     count: int = 0
     source_id: str = ""
     shift: int = 0
+    fill: bool = False
 
     @property
     def end(self) -> int:
         return self.target + self.count
+
+    @property
+    def kept(self) -> bool:
+        """Whether the mirror's offsets are the source's here."""
+        return self.source == self.target
 
     def source_of(self, target: int) -> int:
         return self.source + target - self.target
@@ -51,6 +61,7 @@ class Intervals:
         self._known = list(known)
         self._keep = keep
         self.forgotten_before = 0
+        self.filler = ""  # whose transactions fill the last of the gaps, if any
 
     def __iter__(self) -> Iterator[Interval]:
         return iter(self._known)
@@ -65,6 +76,33 @@ class Intervals:
         at = bisect_right(self._known, target, key=_target)
         last = self._known[at - 1] if at else None
         return last if last is not None and last.target == target and last.count == 0 else None
+
+    def after(self, target: int) -> Interval | None:
+        """The first that begins behind a mirror offset."""
+        at = bisect_right(self._known, target, key=_target)
+        return self._known[at] if at < len(self._known) else None
+
+    @property
+    def filled_before(self) -> int:
+        """The mirror offset before which everything is to be cut off, as far as that was decided."""
+        return max((one.target for one in self._known if one.fill), default=0)
+
+    def own_end(self, end: int) -> int:
+        """Of a mirror that ends at `end`, the offset behind the last record of ours: what comes then fills a gap. Not
+        before the beginning of what is known."""
+        at = bisect_left(self._known, end, key=_target)  # the first that begins at the end, or behind it
+        while at > 0:
+            one = self._known[at - 1]
+            ours = min(end, _own_end(one, self._known[at] if at < len(self._known) else None))
+            if ours > one.target or at == 1:
+                return ours
+            at, end = at - 1, one.target
+        return end
+
+    def shift_at(self, end: int) -> int:
+        """How many offsets before `end` hold no records of ours, for a mirror that ends there."""
+        one = self.covering(end - 1)
+        return 0 if one is None else one.shift + max(0, end - _own_end(one, self.after(end - 1)))
 
     def within(self, start: int, end: int) -> list[Interval]:
         """What is known about a stretch of the mirror, cut to its size."""
@@ -102,6 +140,9 @@ class Intervals:
         before, behind = self._known[max(first - 1, 0) : first], self._known[max(after - 1, 0) : after]
         left = [one.part(one.target, start) for one in before if one.end > start]
         right = [one.part(end, one.end) for one in behind if one.end > end > start]
+        following = self._known[after] if after < len(self._known) and not right else None
+        if _own_end(new[-1], following) < end:  # planned on the assumption of other gaps
+            after = len(self._known)
         self._known[first - len(left) : after] = [*left, *new, *right]
         if self._keep is not None and len(self._known) > 2 * self._keep:
             del self._known[: -self._keep]
@@ -117,19 +158,27 @@ class Intervals:
                 if not _same(self._known[at], one):
                     return False
                 at += 1
+            if _own_end(self._known[at - 1], self._known[at] if at < len(self._known) else None) < one.end:
+                return False
         return True
 
 
 def _after(one: Interval, following: Interval | None, source: int, end: int) -> int:
     """Within one interval, or between it and the next. Where records of others stand between them, they may be copies
     of the source's all the same (another tool's): then it is rather read again than passed over."""
-    if following is None:
+    if following is None or one.source - one.target == following.source - following.target:
         return min(one.target + source - one.source, end)
     ours = following.target - max(0, following.shift - one.shift)
     count = min(ours - one.target, following.source - one.source)
     if source - one.source < count:
         return one.target + source - one.source
     return ours if following.shift > one.shift and one.source + count < following.source else following.target
+
+
+def _own_end(one: Interval, following: Interval | None) -> int:
+    """The mirror offset at which the records of ours end that an interval begins with."""
+    grown = 0 if following is None else following.shift - one.shift
+    return _NO_END if following is None else following.target - max(0, grown)
 
 
 def _target(one: Interval) -> int:
@@ -146,14 +195,17 @@ def _same(known: Interval, planned: Interval) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Some intervals of one mirror partition, one behind the other, with the same source id and shift.
+    """Some intervals of one mirror partition, one behind the other, with the same source id: of a dense mirror with the
+    same shift, of one that keeps the source's offsets with gaps between them.
 
     `mirror_id` tells incarnations of the mirror apart: what was known about a deleted one says nothing about the next.
+    `filler` names the transactions by which the gaps are filled.
     """
 
     partition: Partition
     mirror_id: str
     intervals: tuple[Interval, ...]
+    filler: str = ""
 
 
 def to_record(entry: Entry) -> tuple[bytes, bytes]:
@@ -162,26 +214,33 @@ def to_record(entry: Entry) -> tuple[bytes, bytes]:
     runs = [first.count]
     for one, following in zip(entry.intervals, entry.intervals[1:], strict=False):
         runs += [following.source - one.source - one.count, following.count]
-    value = {
+    value: dict[str, object] = {
         "source": first.source,
         "runs": runs,
         "source_id": first.source_id,
         "mirror_id": entry.mirror_id,
         "shift": first.shift,
     }
+    if entry.filler:
+        value["filler"] = entry.filler
+    if first.fill:
+        value["fill"] = True
     return _json([*entry.partition, first.target, last.end]), _json(value)
 
 
 def from_record(key: bytes, value: bytes) -> Entry:
     topic, partition, target, _end = json.loads(key)
     fields = json.loads(value)
-    source, runs = fields["source"], fields["runs"]
+    source, runs, shift, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
     intervals = []
     for at in range(0, len(runs), 2):
-        intervals.append(Interval(target, source, runs[at], fields["source_id"], fields["shift"]))
-        target += runs[at]
-        source += runs[at] + (runs[at + 1] if at + 1 < len(runs) else 0)
-    return Entry((topic, partition), fields["mirror_id"], tuple(intervals))
+        fill = at == 0 and fields.get("fill", False)
+        intervals.append(Interval(target, source, runs[at], fields["source_id"], shift, fill))
+        gap = runs[at + 1] if at + 1 < len(runs) else 0
+        target += runs[at] + (gap if filler else 0)
+        source += runs[at] + gap
+        shift += gap if filler else 0
+    return Entry((topic, partition), fields["mirror_id"], tuple(intervals), filler)
 
 
 def _json(value: object) -> bytes:

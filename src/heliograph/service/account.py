@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 
 from heliograph.copy.signals import Report
-from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal
+from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Outcome, Progress, Refusal
 from heliograph.service.lease import Lease
 from heliograph.service.load import Load
 from heliograph.service.status import Rate
@@ -91,7 +91,8 @@ class Account:
 
     def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
         for one in refusals:
-            if self.refusals.get(one.partition) != one:
+            before = self.refusals.get(one.partition)
+            if before != one and not (before is not None and before.reason == one.reason == ALIGNING):
                 log.log(logging.ERROR if one.final else logging.WARNING, "%s: %s", self._flow_name, one)
                 if not one.final:
                     self._look()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
+from heliograph.control.kept_offsets import check
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.copy.signals import Grant, Report, end_command, grant_command
@@ -74,6 +75,9 @@ class FlowRunner:
         """Make the mirrors ready, and read what earlier runs have written down."""
         await self._ledger.catch_up()
         await self._refresh()
+        kept = [one for one in self._mirrors.synced.partitions if self.flow.keeps_offsets(one)]
+        if self.flow.kept_offsets.topics is not None:
+            await check(self.flow, self._target, [self.flow.mirror_name(one) for one in kept])
         topic = await own_topic(self._target, self._signals)
         places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
         ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
@@ -173,6 +177,7 @@ class FlowRunner:
             self._ledger.next_offset,
             self._commands_from,
             self._pace_of(lease),
+            lease.number,
         )
 
     def _pace_of(self, lease: Lease) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heliograph.copy.work import MirrorPartition, Notice, Progress, Refusal
+from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Progress, Refusal
 from heliograph.model.internal_topics import STATUS, signals_topic
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -33,7 +33,7 @@ class FlowStatus:
     lag: int | None  # records that can be read on the source and are not copied yet; None until all are known
     refusals: tuple[Refusal, ...]
     failed_topics: dict[str, str]
-    states: dict[str, int]  # partitions by what they do: starting, copying, caught-up, waiting, stopped
+    states: dict[str, int]  # partitions by what they do: starting, aligning, copying, caught-up, waiting, stopped
     events: dict[str, int]  # how often what went wrong and was gone on from, by kind
     records_of_events: dict[str, int]  # and how many records it was about
     notices: tuple[Notice, ...]  # the last ones of them
@@ -67,7 +67,7 @@ class Rate:
 def state_of(progress: Progress | None, refusal: Refusal | None) -> str:
     """What one partition does, in a word."""
     if refusal is not None:
-        return "stopped" if refusal.final else "waiting"
+        return "stopped" if refusal.final else ALIGNING if refusal.reason == ALIGNING else "waiting"
     if progress is None:
         return "starting"
     return "caught-up" if progress.position.source >= progress.source_end else "copying"

@@ -36,16 +36,19 @@ def takes_zstd(connection: Connection) -> bool:
 
 
 def append(
-    connection: Connection, batches: Sequence[tuple[str, int, Sequence[Buffer]]], timeout: float
+    connection: Connection,
+    batches: Sequence[tuple[str, int, Sequence[Buffer]]],
+    timeout: float,
+    transactional_id: str | None = None,
 ) -> asyncio.Future[list[Appended]]:
     """Send one batch each (given in pieces) to several partitions, acknowledged by all in-sync replicas."""
     topics: dict[str, list[tuple[int, Sequence[Buffer]]]] = {}
     for topic, partition, pieces in batches:
         topics.setdefault(topic, []).append((partition, pieces))
-    parts: list[Buffer] = [struct.pack(">hhii", -1, _ALL_IN_SYNC_REPLICAS, int(timeout * 1000), len(topics))]
+    transaction = struct.pack(">h", -1) if transactional_id is None else _text(transactional_id)
+    parts: list[Buffer] = [transaction, struct.pack(">hii", _ALL_IN_SYNC_REPLICAS, int(timeout * 1000), len(topics))]
     for topic, partitions in topics.items():
-        name = topic.encode()
-        parts.append(struct.pack(f">h{len(name)}si", len(name), name, len(partitions)))
+        parts += (_text(topic), struct.pack(">i", len(partitions)))
         for partition, pieces in partitions:
             parts.append(struct.pack(">ii", partition, sum(map(len, pieces))))
             parts.extend(pieces)
@@ -70,3 +73,8 @@ def append(
         ]
 
     return connection.send_parts(_PRODUCE, version, parts, decode)
+
+
+def _text(text: str) -> bytes:
+    name = text.encode()
+    return struct.pack(f">h{len(name)}s", len(name), name)

@@ -134,23 +134,26 @@ def sequence(offset: int) -> int:
     return offset % SEQUENCES
 
 
-def rewrite(batch: Batch, producer_id: int, base_sequence: int) -> bytes:
-    """The header to send in front of `batch.records`.
+def rewrite(batch: Batch, producer_id: int, base_sequence: int, transaction_epoch: int | None = None) -> bytes:
+    """The header to send in front of `batch.records`; with an epoch, as a part of that producer's transaction.
 
     - baseOffset must be 0 (INVALID_RECORD otherwise); the leader epoch is overwritten by the broker.
     - The producer fields become ours: a source's own would be taken for a local producer's retry, or refused.
     - The delete-horizon flag must go: the target's cleaner would drop tombstones early. Timestamps stay.
-    - The transactional flag must go (INVALID_TXN_STATE): what is copied is committed, and needs no transaction here.
+    - The transactional flag must go (INVALID_TXN_STATE): what is copied is committed, and needs no transaction here. It
+      stays for what was aborted, and is aborted again.
     - Everything else, and all bytes after the header, stay; so the checksum covers new header and old records.
     """
     attributes = batch.attributes & ~(_DELETE_HORIZON | _TRANSACTIONAL)
+    if transaction_epoch is not None:
+        attributes |= _TRANSACTIONAL
     covered = _AFTER_CRC.pack(
         attributes,
         batch.last_offset_delta,
         batch.base_timestamp,
         batch.max_timestamp,
         producer_id,
-        0,
+        transaction_epoch or 0,
         base_sequence,
         batch.count,
     )

@@ -11,20 +11,18 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
 
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
+from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
 
 Partition = tuple[str, int]
 
 EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
 _CONSUMERS = frozenset({"consumer", ""})
-_FIND_COORDINATOR, _OFFSET_FETCH = 10, 9
+_OFFSET_FETCH = 9
 _GROUP_ID_NOT_FOUND = 69
-_NOT_READY = frozenset({14, 15, 16})  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
-_TRIES, _PAUSE = 25, 0.2
 _COMMITS = 50  # under way at a time
 
 
@@ -68,7 +66,7 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
     states = {group: listed[group][1] if group in listed else DEAD for group in groups}
     unclear = [group for group, state in states.items() if not state]
     states.update(dict.fromkeys(unclear, UNKNOWN))
-    for node, some in _by_node(await _coordinators(client, unclear)).items():
+    for node, some in _by_node(await coordinators(client, unclear, GROUP)).items():
         connection = await client.to(node)
         answer = await connection.request(DescribeGroupsRequest(groups=some, include_authorized_operations=False))
         for one in answer.groups:
@@ -80,8 +78,8 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
 async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> dict[str, Offsets | WireError]:
     """What each group has committed, for all its partitions."""
     found: dict[str, Offsets | WireError] = {}
-    coordinators = await _coordinators(client, groups)
-    found.update({group: node for group, node in coordinators.items() if isinstance(node, WireError)})
+    found_at = await coordinators(client, groups, GROUP)
+    found.update({group: node for group, node in found_at.items() if isinstance(node, WireError)})
 
     async def ask(node: int, some: list[str]) -> None:
         try:
@@ -94,7 +92,7 @@ async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> d
         except WireError as error:
             found.update({group: error for group in some if group not in found})
 
-    await asyncio.gather(*(ask(node, some) for node, some in _by_node(coordinators).items()))
+    await asyncio.gather(*(ask(node, some) for node, some in _by_node(found_at).items()))
     return found
 
 
@@ -104,7 +102,7 @@ async def commit_offsets(
     """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
     outcome: the first error there was."""
     outcome: dict[str, WireError | None] = {}
-    coordinators = await _coordinators(client, wanted.keys())
+    found_at = await coordinators(client, wanted.keys(), GROUP)
     room = asyncio.Semaphore(_COMMITS)
 
     async def commit(group: str, node: int | WireError) -> None:
@@ -116,7 +114,7 @@ async def commit_offsets(
             except WireError as error:
                 outcome[group] = error
 
-    await asyncio.gather(*(commit(group, node) for group, node in coordinators.items()))
+    await asyncio.gather(*(commit(group, node) for group, node in found_at.items()))
     return outcome
 
 
@@ -142,49 +140,18 @@ async def _commit(
         retention_time_ms=-1,
         topics=[one(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
     )
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         answer = await (await client.to(node)).request(request, newest=9)
         codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]
-        if not _NOT_READY.intersection(codes):
+        if not COORDINATOR_MOVES.intersection(codes):
             break
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(PAUSE)
     return BrokerError(codes[0]) if codes else None
 
 
-async def _coordinators(client: ClusterClient, groups: Collection[str]) -> dict[str, int | WireError]:
-    """Who coordinates each group. The first question on a new cluster makes it create the topic for the answers."""
-    found: dict[str, int | WireError] = {}
-    for _ in range(_TRIES):
-        open_ones = [group for group in groups if not isinstance(found.get(group), int)]
-        found.update(await _ask_for_coordinators(client, open_ones))
-        if not any(isinstance(one, BrokerError) and one.code in _NOT_READY for one in found.values()):
-            break
-        await asyncio.sleep(_PAUSE)
-    return found
-
-
-async def _ask_for_coordinators(client: ClusterClient, groups: Collection[str]) -> dict[str, int | WireError]:
-    if not groups:
-        return {}
-    await client.metadata([])  # knows every broker that may be named
-    connection = await client.to(next(iter(client.brokers)))
-    if connection.version(_FIND_COORDINATOR, 4) >= 4:
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups))
-        answer = await connection.request(request, newest=4)
-        return {one.key: _node(one) for one in answer.coordinators}
-    found: dict[str, int | WireError] = {}
-    for group in groups:
-        found[group] = _node(await connection.request(FindCoordinatorRequest(key=group, key_type=0), newest=3))
-    return found
-
-
-def _node(answer: Any) -> int | WireError:
-    return BrokerError(answer.error_code, "group coordinator") if answer.error_code else int(answer.node_id)
-
-
-def _by_node(coordinators: Mapping[str, int | WireError]) -> dict[int, list[str]]:
+def _by_node(found_at: Mapping[str, int | WireError]) -> dict[int, list[str]]:
     by_node: dict[int, list[str]] = {}
-    for group, node in coordinators.items():
+    for group, node in found_at.items():
         if not isinstance(node, WireError):
             by_node.setdefault(node, []).append(group)
     return by_node

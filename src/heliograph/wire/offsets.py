@@ -1,9 +1,10 @@
-"""Where partitions begin and end."""
+"""Where partitions begin and end, and making them begin later."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kafka.protocol.admin import DeleteRecordsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -57,6 +58,37 @@ async def one_offset(client: ClusterClient, topic: Topic, partition: int, which:
     if isinstance(found, WireError):
         raise found
     return found
+
+
+async def delete_before(
+    client: ClusterClient, leaders: Mapping[Partition, int], offsets: Mapping[Partition, int]
+) -> dict[Partition, WireError | None]:
+    """Have partitions begin at these offsets. A broker refuses it (POLICY_VIOLATION) for topics that are compacted."""
+    by_leader: dict[int, dict[str, list[Any]]] = {}
+    one = DeleteRecordsRequest.DeleteRecordsTopic
+    for (topic, partition), offset in offsets.items():
+        by_leader.setdefault(leaders[topic, partition], {}).setdefault(topic, []).append(
+            one.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        )
+    outcome: dict[Partition, WireError | None] = {}
+    timeout = int(client.cluster.request_timeout * 1000)
+
+    async def ask(leader: int, wanted: dict[str, list[Any]]) -> None:
+        try:
+            request = DeleteRecordsRequest(
+                topics=[one(name=topic, partitions=parts) for topic, parts in wanted.items()], timeout_ms=timeout
+            )
+            answer = await (await client.to(leader)).request(request, newest=2)
+        except WireError as error:
+            outcome.update({(topic, part.partition_index): error for topic, parts in wanted.items() for part in parts})
+            return
+        for topic in answer.topics:
+            for part in topic.partitions:
+                refused = BrokerError(part.error_code) if part.error_code else None
+                outcome[topic.name, part.partition_index] = refused
+
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in by_leader.items()))
+    return outcome
 
 
 def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListOffsetsRequest:

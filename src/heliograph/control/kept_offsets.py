@@ -1,0 +1,51 @@
+"""What keeping the source's offsets needs on the target, looked at before anything is copied."""
+
+from collections.abc import Collection
+
+from heliograph.copy.gaps import name_of_fillers
+from heliograph.model.flow import Flow
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import COORDINATOR_MOVES, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, BrokerError
+from heliograph.wire.topics import may_be_cut
+from heliograph.wire.transactions import TransactionalId
+
+
+class CannotKeepOffsets(Exception):
+    """Something that the target does not let us do, and how to have it."""
+
+
+async def check(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> None:
+    """Raises CannotKeepOffsets with all that is missing."""
+    problems = [problem for problem in (await _transactions(flow, target), await _cutting(target, mirrors)) if problem]
+    if problems:
+        raise CannotKeepOffsets(f"{flow.name}: heliograph.offsets = preserve is not possible: {'; '.join(problems)}")
+
+
+async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
+    name, alias = name_of_fillers(flow.name), target.cluster.alias
+    try:
+        await TransactionalId(target, f"{name}check", timeout=10.0).take()
+    except BrokerError as error:
+        if error.code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return (
+                f"transactions are not allowed on {alias} ({error.name}); allow them: kafka-acls.sh --add --operation "
+                f"Write --operation Describe --transactional-id '{name}' --resource-pattern-type prefixed"
+            )
+        if error.code in COORDINATOR_MOVES:
+            return (
+                f"{alias} has no coordinator for transactions ({error.name}): its topic __transaction_state cannot be "
+                "created or read; are there as many brokers as transaction.state.log.replication.factor asks for?"
+            )
+        return f"transactions do not work on {alias}: {error}"
+    return None
+
+
+async def _cutting(target: ClusterClient, mirrors: Collection[str]) -> str | None:
+    refused = [name for name, allowed in (await may_be_cut(target, mirrors)).items() if not allowed]
+    if not refused:
+        return None
+    some = ", ".join(sorted(refused)[:5]) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
+    return (
+        f"records of {some} may not be deleted on {target.cluster.alias}, so that mirrors cannot begin where their "
+        "sources begin; allow it: kafka-acls.sh --add --operation Delete --topic <mirror>"
+    )

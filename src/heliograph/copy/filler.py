@@ -1,0 +1,103 @@
+"""Filler: records without content that move a mirror's end to where the source begins, and are cut off then.
+
+A broker appends millions of them in a second. They are cut off as they are written, so that readers of a new mirror see
+few of them, if any.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.work import ALIGNING, Refusal
+from heliograph.wire.append import append, takes_zstd
+from heliograph.wire.batches import Batch, rewrite, sequence
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import MESSAGE_TOO_LARGE, POLICY_VIOLATION, RECORD_LIST_TOO_LARGE, BrokerError, WireError
+from heliograph.wire.offsets import delete_before
+from heliograph.wire.recode import GZIP, ZSTD, Builder, Plain
+from heliograph.wire.topics import change_configs, describe_configs
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 100_000
+_CUT_AFTER = 10  # batches
+_NOTHING = Plain(0, -1, b"", None, [])  # with a key, or a compacted mirror would not take it
+_CLEANUP = "cleanup.policy"
+_TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+
+
+async def fill(cursor: Cursor, target: ClusterClient, until: Callable[[], float]) -> None:
+    """Write filler up to the end of the gap that this cursor stands before, and cut it off. Raises a WireError if
+    something comes in between; how far it got is for the next start to see."""
+    gap, generation = cursor.gap, cursor.generation
+    assert gap is not None
+    assert gap.filler
+    began, start, end = time.monotonic(), gap.source_offset, gap.source_offset + gap.count
+    log.info("%s: %d offsets are filled so that the mirror begins at offset %d", cursor.key, gap.count, end)
+    connection = await target.to(cursor.target_leader)
+    codec = ZSTD if takes_zstd(connection) else GZIP
+    most, batches = _AT_ONCE, 0
+    while cursor.append_at < end:
+        if time.monotonic() >= until() or cursor.generation != generation:
+            raise WireError("the lease has ended")
+        batch = _batch(min(most, end - cursor.append_at), codec)
+        header = rewrite(batch, cursor.producer_id, sequence(cursor.append_at - cursor.shift))
+        place = cursor.key.mirror, cursor.key.partition
+        (answer,) = await append(connection, [(*place, (header, batch.records))], target.cluster.request_timeout)
+        if answer.error in _TOO_LARGE and batch.count > 1:
+            most = batch.count // 2
+            continue
+        if answer.error:
+            raise BrokerError(answer.error, answer.message)
+        if answer.base_offset != cursor.append_at:
+            cursor.position = None
+            raise WireError(f"filler was appended at {answer.base_offset} instead of {cursor.append_at}")
+        cursor.append_at += batch.count
+        batches += 1
+        done = f"{cursor.append_at - start} of {gap.count} offsets are filled"
+        cursor.trouble = Refusal(cursor.key, ALIGNING, start, cursor.append_at, done, final=False)
+        if batches % _CUT_AFTER == 0 or cursor.append_at == end:
+            await cut(target, {place: cursor.target_leader}, {place: cursor.append_at})
+            cursor.mirror_start = cursor.append_at
+    log.info("%s: the mirror begins at offset %d, after %.1f s", cursor.key, end, time.monotonic() - began)
+
+
+async def cut(
+    target: ClusterClient, leaders: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]
+) -> None:
+    """Have mirrors begin at these offsets. Those that are only compacted may not be cut: they are given another policy
+    for the moment. If we die in that moment, syncing settings puts it right."""
+    outcome = await delete_before(target, leaders, offsets)
+    compacted = {place for place, error in outcome.items() if _code(error) == POLICY_VIOLATION}
+    if compacted:
+        topics = {topic for topic, _partition in compacted}
+        before = {topic: await _policy(target, topic) for topic in topics}
+        await change_configs(target, {topic: {_CLEANUP: "compact,delete"} for topic in topics})
+        try:
+            outcome |= await delete_before(target, leaders, {place: offsets[place] for place in compacted})
+        finally:
+            await change_configs(target, {topic: {_CLEANUP: value} for topic, value in before.items()})
+    for error in outcome.values():
+        if error is not None:
+            raise error
+
+
+async def _policy(target: ClusterClient, topic: str) -> str | None:
+    configs = (await describe_configs(target, [topic]))[topic]
+    if isinstance(configs, BrokerError):
+        raise configs
+    return configs[_CLEANUP].value if configs[_CLEANUP].own else None
+
+
+def _code(error: WireError | None) -> int:
+    return error.code if isinstance(error, BrokerError) else 0
+
+
+@lru_cache(maxsize=4)
+def _batch(count: int, codec: int) -> Batch:
+    builder = Builder(codec)
+    for _ in range(count):
+        builder.add(_NOTHING)
+    return builder.build(0, -1)

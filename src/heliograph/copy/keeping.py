@@ -1,0 +1,93 @@
+"""What it takes for a mirror to have the source's own offsets: records at their places, and gaps between them. Pure.
+
+A gap is where the source has no record for a reader: a marker, a record that compaction took, an aborted transaction.
+On the mirror an empty transaction leaves one such offset, and an aborted one as many as it has records, and one more.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from heliograph.copy.intake import Intake, Parcel
+from heliograph.model.intervals import Interval
+from heliograph.wire.batches import Batch
+
+
+@dataclass(slots=True, eq=False)
+class Gap:
+    """Offsets that a mirror must have without a record for its readers.
+
+    Filled with empty transactions, one offset each; or with one transaction that writes `aborted` records to all but
+    the last offset, and ends there with its marker; or, with `filler`, with records that are cut off afterwards, which
+    is possible only where nothing stands before them that is to stay.
+    """
+
+    source_offset: int
+    count: int
+    aborted: Sequence[Batch] = ()
+    filler: bool = False
+    epoch: int = -1  # leader epoch of the source's last batch before its end, if known
+    next_source: int = -1  # everything before it has been dealt with when this gap is filled
+
+    def __post_init__(self) -> None:
+        self.next_source = self.source_offset + self.count
+
+    @property
+    def size(self) -> int:
+        return sum(batch.size for batch in self.aborted)
+
+
+Step = Parcel | Gap
+
+
+def lay_out(intake: Intake, at: int) -> list[Step]:
+    """What was fetched from source offset `at` on as steps without anything between them."""
+    steps: list[Step] = []
+    for parcel in intake.parcels:
+        (first, count), *_others = parcel.runs
+        steps += _gaps(at, first, intake.aborted)
+        at = first + count
+        parcel.next_source = at
+        steps.append(parcel)
+    steps += _gaps(at, intake.next_source, intake.aborted)
+    if steps and isinstance(steps[-1], Gap):
+        steps[-1].epoch = intake.epoch
+    return steps
+
+
+def _gaps(start: int, end: int, aborted: Iterable[Batch]) -> Iterator[Gap]:
+    for batches in _stretches(start, end, aborted):
+        first, until = max(start, batches[0].base_offset), batches[-1].next_offset
+        if first > start:
+            yield Gap(start, first - start)
+        # The marker that ends them takes the place of the source's, or of another gap, or of the last of them.
+        start = min(until + 1, end)
+        yield Gap(first, start - first, batches)
+    if start < end:
+        yield Gap(start, end - start)
+
+
+def _stretches(start: int, end: int, aborted: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Aborted batches that stand one behind the other. What compaction has made holes into counts as a hole."""
+    stretch: list[Batch] = []
+    for batch in aborted:
+        if batch.next_offset <= start or batch.base_offset >= end or not batch.dense:
+            continue
+        if stretch and stretch[-1].next_offset != batch.base_offset:
+            yield stretch
+            stretch = []
+        stretch.append(batch)
+    if stretch:
+        yield stretch
+
+
+def planned(steps: Iterable[Step], at: int, source_id: str, shift: int) -> list[Interval]:
+    """The intervals of steps that begin at offset `at`. The last has no records if a gap comes last."""
+    found = [Interval(at, at, 0, source_id, shift)]
+    for step in steps:
+        last = found[-1]
+        if isinstance(step, Parcel):
+            found[-1] = Interval(last.target, last.target, last.count + step.count, source_id, shift)
+        else:
+            shift += step.count
+            found.append(Interval(last.end + step.count, last.end + step.count, 0, source_id, shift))
+    return found

@@ -1,0 +1,121 @@
+"""One transactional id on a cluster: taken from whoever had it, then used for one transaction after another.
+
+Requests of the versions that every broker since 0.11 understands, in which a transaction's epoch changes only when the
+id is taken anew.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.connection import Connection
+from heliograph.wire.coordinators import PAUSE, TRANSACTION, TRIES, coordinators
+from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
+
+Place = tuple[str, int]
+
+_CONCURRENT_TRANSACTIONS = 51
+# While the markers of the last transaction are being written a new one has to wait; that takes a few milliseconds.
+_MOMENT, _PATIENCE = 0.002, 30.0
+_PARTITION_ERRORS_OF_OTHERS = 55  # OPERATION_NOT_ATTEMPTED: another partition of the request is to blame
+
+
+class TransactionalId:
+    def __init__(self, client: ClusterClient, name: str, timeout: float) -> None:
+        self._client = client
+        self.name = name
+        self._timeout = timeout
+        self._node = -1
+        self.producer_id = -1
+        self.epoch = -1
+        self._sequences: dict[Place, int] = {}
+
+    @property
+    def ours(self) -> bool:
+        return self.producer_id >= 0
+
+    def let_go(self) -> None:
+        """What became of the last transaction is not known: the id must be taken anew before it is used."""
+        self.producer_id = -1
+
+    async def take(self) -> None:
+        """Get a new epoch. An open transaction of whoever had the id is aborted, and when this returns its markers are
+        in the logs; nothing more can come of the earlier epoch."""
+        request = InitProducerIdRequest(
+            transactional_id=self.name,
+            transaction_timeout_ms=int(self._timeout * 1000),
+            producer_id=-1,
+            producer_epoch=-1,
+        )
+        for _ in range(TRIES):
+            found = (await coordinators(self._client, [self.name], TRANSACTION))[self.name]
+            if isinstance(found, WireError):
+                raise found
+            self._node = found
+            answer = await self._patiently(request, 3)
+            if answer.error_code not in COORDINATOR_MOVES:
+                break
+            await asyncio.sleep(PAUSE)
+        _check(answer.error_code, f"transactional id {self.name}")
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        self._sequences.clear()
+
+    async def add(self, places: Iterable[Place]) -> None:
+        """Begin a transaction with these partitions. When it ends, each gets a marker, written to or not."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in places:
+            topics.setdefault(topic, []).append(partition)
+        one = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[one(name=topic, partitions=parts) for topic, parts in topics.items()],
+        )
+        answer = await self._patiently(request, 3)
+        for code, place in _codes(answer):
+            _check(code, f"transactional id {self.name}, {place}")
+
+    async def end(self, commit: bool) -> None:
+        """The markers are in the logs a moment later: whoever must know looks at the logs' ends."""
+        request = EndTxnRequest(
+            transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
+        )
+        answer = await self._patiently(request, 3)
+        _check(answer.error_code, f"transactional id {self.name}")
+
+    def sequence(self, place: Place, count: int) -> int:
+        """The number of the first of so many records that are written to a partition next."""
+        first = self._sequences.get(place, 0)
+        self._sequences[place] = first + count
+        return first
+
+    async def _patiently(self, request: Any, newest: int) -> Any:
+        until = asyncio.get_running_loop().time() + _PATIENCE
+        while True:
+            connection: Connection = await self._client.to(self._node)
+            answer = await connection.request(request, newest=newest)
+            concurrent = any(code == _CONCURRENT_TRANSACTIONS for code, _place in _codes(answer))
+            if not concurrent or asyncio.get_running_loop().time() > until:
+                return answer
+            await asyncio.sleep(_MOMENT)
+
+
+def _codes(answer: Any) -> list[tuple[int, str]]:
+    """All error codes of an answer, those of others' faults last."""
+    if hasattr(answer, "results_by_topic_v3_and_below"):
+        found = [
+            (part.partition_error_code, f"{topic.name}-{part.partition_index}")
+            for topic in answer.results_by_topic_v3_and_below
+            for part in topic.results_by_partition
+        ]
+        return sorted(found, key=lambda one: one[0] == _PARTITION_ERRORS_OF_OTHERS)
+    return [(answer.error_code, "")]
+
+
+def _check(code: int, what: str) -> None:
+    if code:
+        raise BrokerError(code, what)

@@ -1,0 +1,208 @@
+"""Mirrors that keep the source's offsets: every record has the same one on both clusters, gaps included."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from copying.lease import copy, only, prepare
+from heliograph.copy.copier import Copier
+from heliograph.copy.work import Outcome, Work
+from heliograph.model.flow import Flow, KeptOffsets
+from heliograph.model.names import NameFilter
+from logs import Pair, Seen, some_records
+
+KEPT = KeptOffsets(NameFilter((".*",)))
+
+
+def kept(pair: Pair, topic: str, kept_offsets: KeptOffsets = KEPT) -> Flow:
+    return replace(only(pair.flow(), topic), kept_offsets=kept_offsets)
+
+
+def _records(seen: list[tuple[int, Seen]]) -> list[tuple[int, Seen]]:
+    return [(offset, replace(one, timestamp_type=0)) for offset, one in seen]
+
+
+def same(pair: Pair, topic: str, partition: int = 0) -> None:
+    """What readers of committed records see, offsets included; and where the logs begin and end."""
+    source, mirror = pair.a.read_with_offsets(topic, partition), pair.b.read_with_offsets(f"A.{topic}", partition)
+    assert _records(source) == _records(mirror)
+    assert pair.a.bounds(topic, partition) == pair.b.bounds(f"A.{topic}", partition)
+
+
+def well(outcome: Outcome) -> bool:
+    return (outcome.refusals, outcome.notices) == ((), ())
+
+
+def test_a_mirror_begins_and_goes_on_with_the_sources_offsets(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(300))
+    pair.a.delete_before(topic, 0, 123)
+    flow = kept(pair, topic)
+    assert well(copy(flow))
+    same(pair, topic)
+    pair.a.write(topic, some_records(50))
+    assert well(copy(flow))
+    same(pair, topic)
+
+
+def test_transactions_leave_their_gaps(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(5))
+    pair.a.transaction(topic, 7, commit=True)
+    pair.a.transaction(topic, 12, commit=False, per_batch=5)
+    pair.a.transaction(topic, 1, commit=False)
+    pair.a.write(topic, some_records(5))
+    pair.a.transaction(topic, 3, commit=True)
+    flow = kept(pair, topic)
+    assert well(copy(flow))
+    same(pair, topic)
+    uncommitted = pair.a.read_with_offsets(topic, committed=False)
+    assert _records(uncommitted) == _records(pair.b.read_with_offsets(f"A.{topic}", committed=False))
+    pair.a.write(topic, some_records(5))
+    assert well(copy(flow))
+    same(pair, topic)
+
+
+def test_holes_of_compaction_are_left(pair: Pair, topic: str) -> None:
+    pair.a.create_compacted(topic, lambda n: b"%d" % (n % 7 if n % 3 else n))
+    assert well(copy(kept(pair, topic)))
+    same(pair, topic)
+
+
+def test_a_compacted_mirror_is_filled_up_and_stays_compacted(pair: Pair, topic: str) -> None:
+    pair.a.create_compacted(topic, lambda n: b"same" if n < 250 else b"%d" % n)
+    pair.a.configure(topic, cleanup_policy="compact", max_compaction_lag_ms="9223372036854775807")
+    flow = kept(pair, topic, replace(KEPT, most_gap=100))
+    assert well(copy(flow))
+    source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
+    assert source[0][0] > 200
+    assert _records(source) == _records(mirror)
+    assert pair.b.bounds(f"A.{topic}")[0] == source[0][0]  # nothing is before it on either side
+    assert pair.b.config(f"A.{topic}", "cleanup.policy") == "compact"
+
+
+def test_what_the_source_drops_is_dropped_by_the_mirror(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(100))
+    flow = kept(pair, topic)
+    assert well(copy(flow))
+    pair.a.delete_before(topic, 0, 40)
+    copy(flow, lambda copier: all(cursor.mirror_start == 40 for cursor in copier.cursors))
+    same(pair, topic)
+
+
+def test_records_that_were_lost_are_a_gap_at_the_mirrors_beginning(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(100))
+    flow = kept(pair, topic)
+    assert well(copy(flow))
+    pair.a.write(topic, some_records(100))
+    pair.a.delete_before(topic, 0, 150)
+    outcome = copy(flow)
+    assert [(one.kind, one.count) for one in outcome.notices] == [("data-loss", 50)]
+    same(pair, topic)
+
+
+def test_a_gap_that_is_too_wide_ends_it_and_offsets_are_translated_from_there(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    for _ in range(4):
+        pair.a.transaction(topic, 1)
+    flow = kept(pair, topic, replace(KEPT, most_gap=0))
+    outcome = copy(flow)
+    (notice,) = outcome.notices
+    assert (notice.kind, notice.source_offset) == ("offsets-not-kept", 11)
+    source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
+    assert [one for _offset, one in _records(source)] == [one for _offset, one in _records(mirror)]
+    assert [offset for offset, _one in mirror] == list(range(14))
+    pair.a.write(topic, some_records(10))
+    again = copy(kept(pair, topic))
+    assert well(again)
+    assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(24))
+
+
+def test_a_source_that_begins_too_late_is_translated(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(100))
+    pair.a.delete_before(topic, 0, 60)
+    outcome = copy(kept(pair, topic, replace(KEPT, most_filler=59)))
+    assert [(one.kind, one.source_offset) for one in outcome.notices] == [("offsets-not-kept", 60)]
+    assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(40))
+
+
+def test_filling_that_was_cut_off_goes_on_and_can_be_given_up(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.skip(topic, 700_000)
+    pair.a.write(topic, some_records(10))
+    flow = kept(pair, topic)
+    for most in (100_000, 400_000):
+        copy(flow, _filled_more_than(most))
+    given_up = pair.b.bounds(f"A.{topic}")[1]
+    assert given_up < 700_000
+    assert well(copy(flow))
+    same(pair, topic)
+
+
+def _filled_more_than(count: int) -> Callable[[Copier], bool]:
+    return lambda copier: any(cursor.append_at > count for cursor in copier.cursors)
+
+
+@pytest.mark.parametrize("foreign", [1, 3])
+def test_an_extra_marker_is_seen_and_loses_nothing(pair: Pair, topic: str, foreign: int) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    flow = kept(pair, topic)
+    assert well(copy(flow))
+    for _ in range(foreign):
+        pair.b.empty_transaction(f"A.{topic}")
+    pair.a.write(topic, some_records(10))
+    outcome = copy(flow)
+    assert outcome.refusals == ()
+    assert [one.kind for one in outcome.notices] == ["offsets-not-kept"]
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
+    assert pair.b.bounds(f"A.{topic}")[1] == 20 + foreign
+
+
+def test_leases_cut_off_at_random_moments_keep_offsets(pair: Pair, topic: str) -> None:
+    """Between writing and aborting included: whatever a transaction was at, its end leaves the gap that was wanted."""
+    pair.a.create(topic)
+    for number in range(25):
+        pair.a.transaction(topic, 1 + number % 4, commit=number % 3 > 0, per_batch=2)
+        pair.a.write(topic, some_records(3))
+    flow = kept(pair, topic)
+    rng = random.Random(3)
+
+    async def cut_off() -> None:
+        partitions = await prepare(flow)
+        copier = Copier(Work(flow, "cut", 20.0, partitions))
+        lease = asyncio.create_task(copier.run())
+        await asyncio.sleep(rng.uniform(0.0, 0.2))
+        lease.cancel()
+        await asyncio.gather(lease, return_exceptions=True)
+
+    for _ in range(25):
+        asyncio.run(cut_off())
+        assert pair.b.bounds(f"A.{topic}")[1] <= pair.a.bounds(topic)[1]
+    assert well(copy(flow))
+    same(pair, topic)
+
+
+def test_two_copiers_at_once_keep_offsets_or_say_that_they_could_not(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    for number in range(20):
+        pair.a.transaction(topic, 1 + number % 4, commit=number % 3 > 0, per_batch=2)
+    flow = kept(pair, topic)
+
+    async def main() -> list[Outcome]:
+        partitions = await prepare(flow)
+        copiers = [Copier(Work(flow, f"twin-{number}", 8.0, partitions, number=number)) for number in range(2)]
+        return await asyncio.gather(*(copier.run() for copier in copiers))
+
+    outcomes = asyncio.run(main())
+    again = copy(flow)
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
+    if not any(one.notices for one in (*outcomes, again)):
+        same(pair, topic)
