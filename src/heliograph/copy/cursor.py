@@ -129,7 +129,8 @@ class Cursor:
     in_flight: deque[Sent] = field(default_factory=deque)
     unrecorded: deque[Unrecorded] = field(default_factory=deque)
     filling: int = 0  # transactions under way for the gap that comes next
-    asked: int = 0  # offsets of that gap for which there was one
+    asked: int = 0  # offsets of that gap for which there is one
+    marked: int = 0  # and for which it has ended
     proven: bool = False  # the target has taken a batch since the last start, so it knows our sequence
     largest: int = 0  # the mirror's limit for batches, once it has been met
     too_large: int = 0  # size of a batch that the mirror did not take
@@ -281,7 +282,7 @@ class Cursor:
         self.queued_bytes -= gap.size
         self.append_at += gap.count if not gap.filler else 0
         self.shift += gap.count if not gap.filler else 0
-        self.asked = 0
+        self.asked = self.marked = 0
         self.position = Position(gap.next_source, self.append_at, gap.epoch)
         self.is_well()
 
@@ -350,7 +351,7 @@ class Cursor:
             if chunk is not None:
                 chunk.release()
         self.queue.clear()
-        self.asked = 0
+        self.asked = self.marked = 0
         self.queued_bytes = 0
         self.unrecorded.clear()
 

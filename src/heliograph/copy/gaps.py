@@ -8,7 +8,6 @@ their transactions, before it looks at where the mirror ends. An abort is as goo
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -23,6 +22,8 @@ from heliograph.wire.recode import Builder, codec_of, records_of
 from heliograph.wire.transactions import TransactionalId
 
 _IDS = 8
+# So many serve everybody, and the more wait, the more each of them serves; the others only help with wide gaps.
+_FEW, _WIDE = 3, 5
 _PARTITIONS_AT_ONCE = 1000
 # Longer than any gap takes; if we die and nobody comes after us, the target ends the transaction by then.
 _TIMEOUT = 60.0
@@ -42,6 +43,13 @@ class _Due:
     @property
     def current(self) -> bool:
         return self.cursor.generation == self.generation
+
+    def is_marked(self) -> bool:
+        """A transaction for it has ended; whether it was the last that the gap needs."""
+        if not self.current:
+            return False
+        self.cursor.marked += self.gap.count if self.gap.aborted else 1
+        return self.cursor.marked == self.gap.count
 
 
 def name_of_fillers(flow: str) -> str:
@@ -73,14 +81,17 @@ class Gaps:
         self._lost = lost
         self._ids = _ids(target, name)
         self._line: dict[Cursor, None] = {}
-        self._idle: deque[asyncio.Future[None]] = deque()
+        self._idle: dict[int, asyncio.Future[None]] = {}
         self.transactions = 0
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has a gap to fill."""
         self._line[cursor] = None
-        for _ in range(min(len(self._idle), cursor.gap.count if cursor.gap is not None else 0)):
-            idle = self._idle.popleft()
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        if self._idle:
+            idle = self._idle.pop(min(self._idle))
             if not idle.done():
                 idle.set_result(None)
 
@@ -94,16 +105,18 @@ class Gaps:
 
     async def work(self) -> None:
         """Fill gaps, for ever."""
-        await asyncio.gather(*(self._fill_on(one) for one in self._ids))
+        await asyncio.gather(*(self._fill_on(one, number) for number, one in enumerate(self._ids)))
 
-    async def _fill_on(self, transaction: TransactionalId) -> None:
+    async def _fill_on(self, transaction: TransactionalId, number: int) -> None:
         while True:
             await asyncio.sleep(0)  # so that all who come at the same time are served together
-            due = self._next()
+            due = self._next(_WIDE if number >= _FEW else 1)
             if not due:
-                self._idle.append(asyncio.get_running_loop().create_future())
-                await self._idle[-1]
+                self._idle[number] = asyncio.get_running_loop().create_future()
+                await self._idle[number]
                 continue
+            if self._line:
+                self._wake_one()  # there is work for others
             for one in due:
                 one.cursor.filling += 1
             try:
@@ -114,13 +127,8 @@ class Gaps:
                     await self._write_aborted(transaction, due[0])
                 else:
                     await self._mark(transaction, due)
-                await self._see(
-                    [
-                        one
-                        for one in due
-                        if one.current and one.cursor.filling == 1 and one.cursor.asked == one.gap.count
-                    ]
-                )
+                self.transactions += 1
+                await self._see([one for one in due if one.is_marked()])
             except WireError as error:
                 transaction.let_go()
                 for one in due:
@@ -138,13 +146,16 @@ class Gaps:
         if time.monotonic() >= self._until():
             raise WireError("the lease has ended")
 
-    def _next(self) -> list[_Due]:
-        """All that wait for one more offset without a record; or one that waits for an aborted transaction."""
+    def _next(self, least: int) -> list[_Due]:
+        """All that wait for one more offset without a record, and for so many more at least; or one that waits for an
+        aborted transaction."""
         due: list[_Due] = []
         for cursor in list(self._line):
             gap = cursor.gap
             if gap is None or gap.filler or cursor.asked >= gap.count:
                 del self._line[cursor]
+            elif gap.count - cursor.asked < least:
+                continue
             elif not gap.aborted:
                 cursor.asked += 1
                 due.append(_Due(cursor, gap, cursor.generation))
@@ -162,7 +173,6 @@ class Gaps:
         await transaction.add([one.place for one in due])
         self._in_time()
         await transaction.end(commit=True)
-        self.transactions += 1
 
     async def _write_aborted(self, transaction: TransactionalId, due: _Due) -> None:
         """If we die in between, taking over the id puts the marker behind what was written: a gap, too."""
@@ -182,7 +192,6 @@ class Gaps:
             at += batch.count
         self._in_time()
         await transaction.end(commit=False)
-        self.transactions += 1
 
     async def _see(self, due: list[_Due]) -> None:
         """Wait until the mirrors end where their gaps end: a transaction has ended before its markers are there."""

@@ -1,0 +1,224 @@
+"""What it costs to keep the source's offsets: filling up a mirror's beginning, gaps between records, plain copying.
+
+Each part is copied twice, once with the offsets kept and once translated, by one copier without Spark on two fresh
+one-broker clusters; the ratio is what counts. `make bench-offsets`; ARGS="--scale 0.1" for less.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from dataclasses import replace
+
+from clusters import client_for
+
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.topics import sync_topics
+from heliograph.copy.copier import Copier
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.filler import fill
+from heliograph.copy.work import MirrorPartition, Position, Work
+from heliograph.model.flow import Cluster, Flow, KeptOffsets, Writing
+from heliograph.model.names import NameFilter
+from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.wire.append import append
+from heliograph.wire.batches import one_batch, rewrite
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.records import Record, encode
+from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.transactions import TransactionalId
+
+_PATIENCE = 120.0
+_PARTITIONS = 6
+_PER_BATCH = 10
+_WRITERS = 4
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class Stage:
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self.source = ClusterClient(flow.source)
+        self._target = ClusterClient(flow.target)
+
+    async def open(self) -> None:
+        await asyncio.gather(self.source.connect(), self._target.connect())
+
+    def close(self) -> None:
+        self.source.close()
+        self._target.close()
+
+    async def create(self, topic: str, partitions: int) -> None:
+        assert not any((await create_topics(self.source, [NewTopic(topic, partitions, 1)])).values())
+        while any(node < 0 for node in await self.leaders(topic)) or len(await self.leaders(topic)) < partitions:
+            await asyncio.sleep(0.05)
+
+    async def leaders(self, topic: str) -> list[int]:
+        return list((await self.source.metadata([topic])).topics[topic].leaders.values())
+
+    async def copier(self, topic: str, keep: bool) -> Copier:
+        """One that copies a topic to a mirror of its own for each way to do it."""
+        kept = KeptOffsets(NameFilter((".*",)), most_gap=1 << 30) if keep else KeptOffsets()
+        alias = "K" if keep else "T"
+        source = replace(self._flow.source, alias=alias)
+        flow = replace(self._flow, source=source, topics=NameFilter((topic,)), kept_offsets=kept)
+        await ensure_internal_topics(flow, self.source, self._target)
+        synced = await sync_topics(flow, self.source, self._target, (await self.source.metadata(None)).topics)
+        work = tuple(
+            MirrorPartition(topic, flow.mirror_name(topic), number) for number in range(synced.partitions[topic])
+        )
+        return Copier(Work(flow, f"{topic}-{alias}", 3600.0, work))
+
+    async def copied(self, topic: str, keep: bool) -> float:
+        """Seconds until everything is on the mirror."""
+        copier = await self.copier(topic, keep)
+        began = time.monotonic()
+        lease = asyncio.create_task(copier.run())
+        while not lease.done() and not all(_is_through(cursor) for cursor in copier.cursors):
+            await asyncio.sleep(0.01)
+        took = time.monotonic() - began
+        copier.stop()
+        outcome = await lease
+        assert not outcome.refusals and not outcome.notices, (outcome.refusals, outcome.notices)
+        return took
+
+
+def _is_through(cursor: Cursor) -> bool:
+    return cursor.position is not None and cursor.position.source >= cursor.source_end >= 0
+
+
+async def _transact(client: ClusterClient, topic: str, name: str, numbers: list[int], every: float = 0.0) -> None:
+    """Transactions over all partitions, each one batch per partition; every tenth is aborted."""
+    transaction = TransactionalId(client, name, 60.0)
+    await transaction.take()
+    places = [(topic, number) for number in range(_PARTITIONS)]
+    batch = one_batch(memoryview(encode([Record(0, 1_700_000_000_000, b"k", b"v" * 100, ())] * _PER_BATCH)))
+    connection = await client.to((await client.metadata([topic])).topics[topic].leaders[0])
+    due = time.monotonic()
+    for number in numbers:
+        await transaction.add(places)
+        parts = [
+            (*place, (rewrite(batch, transaction.producer_id, at, transaction.epoch), batch.records))
+            for place in places
+            for at in [transaction.sequence(place, batch.count)]
+        ]
+        for answer in await append(connection, parts, 30.0, transaction.name):
+            assert not answer.error, answer
+        await transaction.end(commit=number % 10 != 9)
+        due += every
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+
+async def _beginning(stage: Stage, offset: int) -> None:
+    await stage.create("late", 1)
+    (leader,) = await stage.leaders("late")
+    cursor = Cursor(MirrorPartition("late", "late", 0), 1 << 62, target_leader=leader)
+    cursor.start(Position(offset, 0), 0, keeps=True)
+    await fill(cursor, stage.source, lambda: float("inf"))
+    await append(await stage.source.to(leader), [("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])], 30.0)
+    took = await stage.copied("late", keep=True)
+    _say(f"a source that begins at offset {offset}: filled up in {took:.1f} s, {offset / took / 1e6:.1f} M offsets/s")
+
+
+async def _gaps(stage: Stage, count: int) -> None:
+    await stage.create("transactions", _PARTITIONS)
+    began = time.monotonic()
+    numbers = [list(range(number, count, _WRITERS)) for number in range(_WRITERS)]
+    await asyncio.gather(
+        *(_transact(stage.source, "transactions", f"writer-{n}", some) for n, some in enumerate(numbers))
+    )
+    wrote = count / (time.monotonic() - began)
+    translated = await stage.copied("transactions", keep=False)
+    kept = await stage.copied("transactions", keep=True)
+    _say(
+        f"{count} transactions over {_PARTITIONS} partitions, written at {wrote:.0f}/s: translated "
+        f"{count / translated:.0f}/s, kept {count / kept:.0f}/s, that is {count * _PARTITIONS / kept:.0f} gaps/s"
+    )
+
+
+async def _live(stage: Stage, rate: int, seconds: float) -> None:
+    await stage.create("live", _PARTITIONS)
+    copier = await stage.copier("live", keep=True)
+    lease = asyncio.create_task(copier.run())
+    while not all(cursor.position is not None for cursor in copier.cursors):
+        await asyncio.sleep(0.01)
+    most: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            most.append(max(c.source_end - c.position.source for c in copier.cursors if c.position is not None))
+
+    watching = asyncio.create_task(watch())
+    began = time.monotonic()
+    count = int(rate * seconds / _WRITERS)
+    writers = [
+        _transact(stage.source, "live", f"live-{n}", list(range(count)), every=_WRITERS / rate) for n in range(_WRITERS)
+    ]
+    await asyncio.gather(*writers)
+    took = time.monotonic() - began
+    while not all(_is_through(cursor) for cursor in copier.cursors):
+        await asyncio.sleep(0.005)
+    behind = time.monotonic() - began - took
+    watching.cancel()
+    copier.stop()
+    outcome = await lease
+    assert not outcome.refusals and not outcome.notices, (outcome.refusals, outcome.notices)
+    half = sorted(most[len(most) // 4 :])
+    per_transaction = _PER_BATCH + 1
+    _say(
+        f"{_WRITERS * count / took:.0f} transactions/s for {took:.0f} s over {_PARTITIONS} partitions: median lag "
+        f"{half[len(half) // 2] / per_transaction:.0f}, largest {half[-1] / per_transaction:.0f} transactions; "
+        f"{behind:.2f} s behind at the end"
+    )
+
+
+async def _plain(stage: Stage, batches: int) -> None:
+    await stage.create("plain", _PARTITIONS)
+    batch = encode([Record(0, 1_700_000_000_000, b"k", b"v" * 1000, ())] * 100)
+    connection = await stage.source.to((await stage.leaders("plain"))[0])
+    for _ in range(batches):
+        await append(connection, [("plain", number, [batch]) for number in range(_PARTITIONS)], 30.0)
+    size = batches * _PARTITIONS * len(batch) / 1e6
+    translated, kept = [], []
+    for _ in range(3):
+        translated.append(await stage.copied("plain", keep=False))
+        kept.append(await stage.copied("plain", keep=True))
+        break
+    _say(f"plain records: translated {size / min(translated):.0f} MB/s, kept {size / min(kept):.0f} MB/s")
+
+
+async def _measure(flow: Flow, scale: float) -> None:
+    stage = Stage(flow)
+    await stage.open()
+    try:
+        await _plain(stage, int(1000 * scale) or 1)
+        await _beginning(stage, int(50_000_000 * scale))
+        await _gaps(stage, int(5000 * scale))
+        await _live(stage, 200, 20 * scale)
+    finally:
+        stage.close()
+
+
+def _cluster(alias: str, sandbox: SandboxCluster) -> Cluster:
+    return replace(client_for(sandbox, _PATIENCE).cluster, alias=alias)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0)
+    options = parser.parse_args()
+    with Sandbox() as sandbox:
+        spec = ClusterSpec(heap_mb=1024, fast_start=True)
+        a, b = sandbox.start({"S": spec, "T": spec})
+        flow = Flow(_cluster("S", a), _cluster("T", b), replication_factor=1, writing=Writing())
+        asyncio.run(_measure(flow, options.scale))
+
+
+if __name__ == "__main__":
+    main()
