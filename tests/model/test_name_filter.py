@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.model.names import BadPattern, NameFilter
+from heliograph.model.names import AllBut, BadPattern, NameFilter, why_not
 
 
 def matches(name: str, *patterns: str) -> bool:
@@ -172,3 +172,15 @@ def test_a_filter_can_be_pickled_and_compared() -> None:
 def test_a_quoted_name_matches_itself(name: str) -> None:
     if "\\E" not in name:
         assert matches(name, f"\\Q{name}\\E")
+
+
+def test_what_keeps_a_name_out_is_named() -> None:
+    names = NameFilter(("orders.*", "pay.*"), ("(.*-old", ".*-tmp)", ".*-secret"))
+    assert why_not(names, "orders-secret", "topics") == (
+        "excluded by topics.exclude, pattern .*-secret",
+        "take .*-secret out of topics.exclude",
+    )
+    assert why_not(names, "clicks", "topics") == ("not picked by topics (orders.*, pay.*)", "add it to topics")
+    # Patterns that are one only together.
+    assert why_not(names, "orders-old", "topics")[0].endswith("pattern (.*-old, .*-tmp), .*-secret")
+    assert why_not(AllBut(names), "orders", "groups")[0] == "AllBut does not pick it"

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from typer.testing import CliRunner, Result
+
+from heliograph.cli import app
+
 
 def heliograph(*arguments: object, timeout: float = 120.0, **env: str) -> subprocess.CompletedProcess[str]:
     """Run to the end."""
@@ -16,6 +20,11 @@ def heliograph(*arguments: object, timeout: float = 120.0, **env: str) -> subpro
         env=os.environ | env,
         check=False,
     )
+
+
+def in_process(*arguments: object) -> Result:
+    """Run a command that starts nothing, without the cost of a process, as on a terminal of 80 columns."""
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80"})
 
 
 def start(*arguments: object, log: Path) -> subprocess.Popen[bytes]:

@@ -1,8 +1,8 @@
 """The commands. Each reads its options, calls the packages below, and turns the outcome into words and an exit status.
 
 Exit statuses: 0 done or stopped by a signal, 1 failed (with --until-caught-up: something could not be mirrored; in the
-demo: something differs; in the status: something is stopped, or nothing runs), 2 wrong options, configuration or
-addresses.
+demo: something differs; in the status: something is stopped, or nothing runs; of groups: one is not synced; of offsets:
+a partition cannot go on), 2 wrong options, configuration or addresses.
 """
 
 import typer
@@ -10,6 +10,8 @@ import typer
 from heliograph import __version__
 from heliograph.cli.config import config
 from heliograph.cli.demo import demo
+from heliograph.cli.groups import groups
+from heliograph.cli.offsets import offsets
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
 from heliograph.cli.status import status
@@ -26,6 +28,8 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("status")(status)
 app.command("config")(config)
+app.command("groups")(groups)
+app.command("offsets")(offsets)
 app.command("topics")(topics)
 app.command("sandbox")(sandbox)
 app.command("demo")(demo)

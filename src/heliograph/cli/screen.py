@@ -101,3 +101,16 @@ def number(value: float) -> str:
         if value >= limit:
             return f"{value / limit:.3g} {unit}"
     return f"{value:.0f}"
+
+
+def age(seconds: float) -> str:
+    """A span of time short enough for a table: 0, 1.2 s, 5 min, 3.4 h, 12 d."""
+    for limit, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= limit:
+            return f"{seconds / limit:.2g} {unit}" if seconds < 10 * limit else f"{seconds / limit:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds else "0"
+
+
+def counted(count: int, what: str) -> str:
+    """1 topic, 2 topics."""
+    return f"{count} {what}{'' if count == 1 else 's'}"

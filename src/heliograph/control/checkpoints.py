@@ -13,12 +13,37 @@ from heliograph.model.intervals import Intervals
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.policy import checkpoint_topic
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
 from heliograph.wire.groups import Committed, Offsets, committed_offsets, consumer_groups
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
 Place = tuple[str, str, int]  # group, topic as the target calls it, partition
+
+
+# Why there is no mirror offset, in a word.
+NO_MIRROR, TOPIC_GONE, NO_PERMISSION = "no-mirror", "topic-gone", "no-permission"
+NOTHING_COPIED, BEFORE_LEDGER, NO_OFFSET, UNREADABLE = "nothing-copied", "before-ledger", "no-offset", "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Why there is no mirror offset: a short stable word, and a sentence."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """What a group has committed for a partition of the source, and the mirror offset that belongs to it."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: Committed
+    answer: int | Unknown
+    mirror_end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +107,37 @@ class Checkpoints:
                 outcome.missing.append(Untranslated(group, "", -1, f"its offsets cannot be read: {found}"))
             else:
                 wanted[group] = {place: one for place, one in found.items() if self._flow.selects(place[0])}
-        translate = await self._translator({place for found in wanted.values() for place in found})
-        forgotten = {
-            place for found in wanted.values() for place, one in found.items() if translate.has_forgotten(*place, one)
-        }
-        if forgotten:
-            await self._ledger.recall(forgotten)
-        for group, found in wanted.items():
-            for (topic, partition), committed in found.items():
-                answer = translate(topic, partition, committed)
-                if isinstance(answer, str):
-                    outcome.missing.append(Untranslated(group, topic, partition, answer))
-                    continue
-                name = checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
-                new = Checkpoint(group, name, partition, committed.offset, answer, committed.metadata)
-                if is_news(self.latest.get((group, name, partition)), new, translate.end(topic, partition)):
-                    outcome.emitted.append(new)
-                else:
-                    outcome.unchanged += 1
+        for one in await self.translate(wanted):
+            if isinstance(one.answer, Unknown):
+                outcome.missing.append(Untranslated(one.group, one.topic, one.partition, one.answer.text))
+                continue
+            name = checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, one.topic)
+            at = one.partition, one.committed.offset, one.answer, one.committed.metadata
+            new = Checkpoint(one.group, name, *at)
+            if is_news(self.latest.get((one.group, name, one.partition)), new, one.mirror_end):
+                outcome.emitted.append(new)
+            else:
+                outcome.unchanged += 1
         if outcome.emitted:
             records = (Record(0, moment, *one.to_record()) for one in outcome.emitted)
             await write_records(self._target, await own_topic(self._target, self._topic), 0, records)
         for checkpoint in outcome.emitted:
             self._note(checkpoint)
         return outcome
+
+    async def translate(self, wanted: Mapping[str, Offsets]) -> list[Translated]:
+        """Where groups go on in the mirrors, for all that they have committed. Writes nothing."""
+        translate = await self._translator({place for found in wanted.values() for place in found})
+        forgotten = {
+            place for found in wanted.values() for place, one in found.items() if translate.has_forgotten(*place, one)
+        }
+        if forgotten:
+            await self._ledger.recall(forgotten)
+        return [
+            Translated(group, *place, one, translate(*place, one), translate.end(*place))
+            for group, found in wanted.items()
+            for place, one in found.items()
+        ]
 
     def _note(self, checkpoint: Checkpoint) -> None:
         self.latest[checkpoint.group, checkpoint.topic, checkpoint.partition] = checkpoint
@@ -130,25 +162,36 @@ class _Translator:
     mirrors: Mapping[str, Topic]
     ends: Mapping[tuple[str, int], int | WireError]
 
-    def __call__(self, topic: str, partition: int, committed: Committed) -> int | str:
+    def __call__(self, topic: str, partition: int, committed: Committed) -> int | Unknown:
         """The mirror offset, or why there is none."""
         if committed.offset < 0:
-            return "the group has committed no offset"
+            return Unknown(NO_OFFSET, "the group has committed no offset")
         mirror = self.flow.mirror_name(topic)
-        if mirror not in self.mirrors or self.mirrors[mirror].error:
-            return f"there is no mirror {mirror}"
+        for name, cluster, topics in (
+            (topic, self.flow.source, self.sources),
+            (mirror, self.flow.target, self.mirrors),
+        ):
+            if name in topics and topics[name].error == TOPIC_AUTHORIZATION_FAILED:
+                return Unknown(NO_PERMISSION, f"{cluster.alias} says TOPIC_AUTHORIZATION_FAILED of topic {name}")
         if topic not in self.sources or self.sources[topic].error:
-            return "the topic is gone from the source"
+            return Unknown(TOPIC_GONE, "the topic is gone from the source")
+        if mirror not in self.mirrors or self.mirrors[mirror].error or partition not in self.mirrors[mirror].leaders:
+            return Unknown(NO_MIRROR, f"there is no mirror {mirror}-{partition}")
         end = self.ends.get((mirror, partition))
         if not isinstance(end, int):
-            return f"the mirror's end is not known: {end}"
-        found = self._intervals(topic, partition).target_of(committed.offset, id_text(self.sources[topic].id), end)
-        return "nothing was copied yet" if found is None else found
+            return Unknown(UNREADABLE, f"the mirror's end is not known: {end}")
+        known, source_id = self._intervals(topic, partition), id_text(self.sources[topic].id)
+        found = known.target_of(committed.offset, source_id, end)
+        if found is not None:
+            return found
+        if not any(one.source_id == source_id for one in known):
+            return Unknown(NOTHING_COPIED, "nothing was copied yet")
+        return Unknown(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied")
 
     def has_forgotten(self, topic: str, partition: int, committed: Committed) -> bool:
         """Whether the answer lies further back than what is kept in memory."""
         forgets = self._intervals(topic, partition).forgotten_before > 0
-        return forgets and isinstance(self(topic, partition, committed), str)
+        return forgets and isinstance(self(topic, partition, committed), Unknown)
 
     def end(self, topic: str, partition: int) -> int:
         end = self.ends.get((self.flow.mirror_name(topic), partition))

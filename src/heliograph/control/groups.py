@@ -6,6 +6,7 @@ a group that was read on the target keeps what it has reached.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.wire.cluster import ClusterClient
@@ -14,7 +15,7 @@ from heliograph.wire.groups import DEAD, EMPTY, Committed, Offsets, commit_offse
 from heliograph.wire.offsets import LATEST, list_offsets
 
 Place = tuple[str, int]
-_IDLE = frozenset({EMPTY, DEAD})
+IDLE = frozenset({EMPTY, DEAD})
 
 
 @dataclass(slots=True)
@@ -26,13 +27,48 @@ class GroupRound:
     untouched: dict[str, str] = field(default_factory=dict)  # group -> why
 
 
-def wanted_offsets(checkpoints: Iterable[Checkpoint], there: Offsets) -> Offsets:
-    """What to commit for one group that has committed `there`: only what brings it forward."""
-    return {
-        place: Committed(one.downstream, one.metadata)
-        for one in checkpoints
-        if (place := (one.topic, one.partition)) not in there or there[place].offset < one.downstream
-    }
+class Verdict(StrEnum):
+    """What is to be done about one partition of a group on the target."""
+
+    SYNCED = "synced"
+    DUE = "due"  # to be written
+    AHEAD = "ahead"
+    ACTIVE = "active"  # members, or perhaps
+    UNREADABLE = "unreadable"  # without knowing what is there it could be moved back
+    BEYOND = "beyond"  # of the mirror's end: of a checkpoint for a mirror that was made anew since
+
+
+@dataclass(frozen=True, slots=True)
+class OnTarget:
+    """What the target has of some groups, as of one moment."""
+
+    states: Mapping[str, str]
+    committed: Mapping[str, Offsets | WireError]
+    ends: Mapping[Place, int | WireError]
+
+    def verdict(self, group: str, place: Place, offset: int) -> Verdict:
+        """The one rule: an idle group goes forward, to what is there; any other is not touched."""
+        if self.states.get(group) not in IDLE:
+            return Verdict.ACTIVE
+        known = self.committed.get(group)
+        if not isinstance(known, dict):
+            return Verdict.UNREADABLE
+        end = self.ends.get(place)
+        if not isinstance(end, int) or offset > end:
+            return Verdict.BEYOND
+        if place not in known or known[place].offset < offset:
+            return Verdict.DUE
+        return Verdict.AHEAD if known[place].offset > offset else Verdict.SYNCED
+
+
+async def look_at_target(
+    target: ClusterClient, places: Mapping[str, Collection[Place]], active_too: bool = False
+) -> OnTarget:
+    """A request per coordinator, and one per leader. `active_too` asks for the offsets of groups in use as well."""
+    states = await group_states(target, places.keys())
+    asked = [group for group, state in states.items() if active_too or state in IDLE]
+    committed = await committed_offsets(target, asked)
+    return OnTarget(states, committed, await _ends(target, {place for group in asked for place in places[group]}))
 
 
 async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> GroupRound:
@@ -41,19 +77,21 @@ async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> Gr
     for one in latest:
         by_group.setdefault(one.group, []).append(one)
     outcome = GroupRound()
-    states = await group_states(target, by_group.keys())
-    idle = [group for group, state in states.items() if state in _IDLE]
-    there = await committed_offsets(target, idle)
-    ends = await _ends(target, {(one.topic, one.partition) for group in idle for one in by_group[group]})
+    places = {group: [(one.topic, one.partition) for one in some] for group, some in by_group.items()}
+    found = await look_at_target(target, places)
     wanted: dict[str, Offsets] = {}
     for group, checkpoints in by_group.items():
-        known = there.get(group)
-        if states[group] not in _IDLE:
-            outcome.untouched[group] = f"it is in use on the target (state {states[group]})"
-        elif not isinstance(known, dict):  # without knowing what is there it could be moved back
-            outcome.untouched[group] = f"its offsets on the target cannot be read: {known}"
-        elif offsets := wanted_offsets((one for one in checkpoints if _is_there(one, ends)), known):
-            wanted[group] = offsets
+        verdicts = [found.verdict(group, (one.topic, one.partition), one.downstream) for one in checkpoints]
+        if Verdict.ACTIVE in verdicts:
+            outcome.untouched[group] = f"it is in use on the target (state {found.states[group]})"
+        elif Verdict.UNREADABLE in verdicts:
+            outcome.untouched[group] = f"its offsets on the target cannot be read: {found.committed.get(group)}"
+        elif Verdict.DUE in verdicts:
+            wanted[group] = {
+                (one.topic, one.partition): Committed(one.downstream, one.metadata)
+                for one, verdict in zip(checkpoints, verdicts, strict=True)
+                if verdict is Verdict.DUE
+            }
         else:
             outcome.unchanged.append(group)
     for group, error in (await commit_offsets(target, wanted)).items():
@@ -67,9 +105,3 @@ async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> Gr
 async def _ends(target: ClusterClient, places: Collection[Place]) -> Mapping[Place, int | WireError]:
     topics = (await target.metadata({topic for topic, _partition in places})).topics if places else {}
     return await list_offsets(target, topics, places, LATEST, False)
-
-
-def _is_there(one: Checkpoint, ends: Mapping[Place, int | WireError]) -> bool:
-    """A mirror that was made anew may end before what an old checkpoint says."""
-    end = ends.get((one.topic, one.partition))
-    return isinstance(end, int) and one.downstream <= end

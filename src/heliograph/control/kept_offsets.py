@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from heliograph.copy.gaps import name_of_fillers
 from heliograph.model.flow import Flow
+from heliograph.wire.acls import DELETE, may_do
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import COORDINATOR_MOVES, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, BrokerError
-from heliograph.wire.topics import may_be_cut
 from heliograph.wire.transactions import TransactionalId
 
 
@@ -41,7 +41,7 @@ async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
 
 
 async def _cutting(target: ClusterClient, mirrors: Collection[str]) -> str | None:
-    refused = [name for name, allowed in (await may_be_cut(target, mirrors)).items() if not allowed]
+    refused = [name for name, allowed in (await may_do(target, DELETE, mirrors)).items() if allowed is False]
     if not refused:
         return None
     some = ", ".join(sorted(refused)[:5]) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")

@@ -1,14 +1,20 @@
-"""Reading a stretch of one partition as a consumer sees it, outside the copier's own loop: for comparing logs."""
+"""Reading partitions as a consumer sees them, outside the copier's own loop: for comparing logs, and for looking."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 from heliograph.copy.intake import Intake, Parcel, Rules, take_in
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, Limits, Wanted, fetch
 from heliograph.wire.recode import Plain, records_of
 
 _CHUNK = 1 << 20
+_LITTLE = 16 << 10
+_AT_ONCE = Limits(32 << 20)
+_LOOKS = 50  # into one partition without finding a record, which are so many chunks of aborted ones
+
+Place = tuple[str, int]
 
 
 def records_in(parcel: Parcel) -> Iterator[Plain]:
@@ -53,3 +59,60 @@ async def visible(
         if intake.problem is not None or intake.next_source == start:
             return
         start = intake.next_source
+
+
+async def first_records(
+    client: ClusterClient, topics: Mapping[str, Topic], wanted: Mapping[Place, tuple[int, int]], committed_only: bool
+) -> dict[Place, Plain | WireError | None]:
+    """The first record between two offsets of each partition, asked from all leaders at once; None where there is none,
+    but markers and aborted ones."""
+    by_leader: dict[int, dict[Place, int]] = {}
+    found: dict[Place, Plain | WireError | None] = {}
+    for place, (start, _end) in wanted.items():
+        by_leader.setdefault(topics[place[0]].leaders.get(place[1], -1), {})[place] = start
+
+    async def ask(leader: int, starts: dict[Place, int]) -> None:
+        looks = dict.fromkeys(starts, 0)
+        size = _LITTLE
+        try:
+            connection = await client.to(leader)
+            while starts:
+                asks = [Wanted(place[0], topics[place[0]].id, place[1], at, size) for place, at in starts.items()]
+                moved = False
+                for got in await fetch(
+                    connection, asks, _AT_ONCE, READ_COMMITTED if committed_only else READ_UNCOMMITTED
+                ):
+                    place = got.topic, got.partition
+                    start, end = starts[place], wanted[place][1]
+                    answer = _first(got, start, end, committed_only)
+                    if isinstance(answer, int) and looks[place] < _LOOKS:
+                        moved |= answer > start
+                        looks[place] += answer > start
+                        starts[place] = answer
+                        continue
+                    found[place] = WireError("no record was found near") if isinstance(answer, int) else answer
+                    del starts[place]
+                    moved = True
+                if not moved and size == _CHUNK:
+                    found.update(dict.fromkeys(starts, WireError("the broker gives no data")))
+                    return
+                # A batch beyond the size limit is given only to the first partition of a request.
+                size = size if moved else _CHUNK
+        except WireError as error:
+            found.update(dict.fromkeys(starts, error))
+
+    await asyncio.gather(*(ask(leader, starts) for leader, starts in by_leader.items()))
+    return found
+
+
+def _first(got: Fetched, start: int, end: int, committed_only: bool) -> Plain | WireError | int | None:
+    """The first record of an answer; where to look on if it has none."""
+    if got.error:
+        return BrokerError(got.error)
+    intake = take_in(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)
+    for parcel in intake.parcels:
+        for record in records_in(parcel):
+            return record if record.offset < end else None
+    if intake.problem is not None:
+        return WireError(intake.problem[1])
+    return None if intake.next_source >= end else intake.next_source

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heliograph.model.names import Matches, NameFilter
-from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, selected
+from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, selected, why_left_out
 
 MIB = 1024 * 1024
 
@@ -201,3 +201,7 @@ class Flow:
     def selects(self, topic: str) -> bool:
         """Whether this flow copies a source topic."""
         return selected(self.policy, self.topics, self.heartbeats_replication, self.target.alias, topic)
+
+    def why_left_out(self, topic: str) -> tuple[str, str]:
+        """Why it does not, and what would change it."""
+        return why_left_out(self.policy, self.topics, self.target.alias, topic)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
@@ -50,6 +51,29 @@ class NameFilter:
             return False
         excluded = compile_names(self.exclude)
         return excluded is None or excluded.fullmatch(name) is None
+
+
+def why_not(names: Matches, name: str, setting: str) -> tuple[str, str]:
+    """For a name that a filter does not pick: by which pattern, and what would change it. `setting` is what the list
+    is called in a file."""
+    if not isinstance(names, NameFilter):
+        own = type(names).__name__
+        return f"{own} does not pick it", f"let {own} pick it"
+    excluded = compile_names(names.exclude)
+    if excluded is not None and excluded.fullmatch(name):
+        pattern = _the_one(names.exclude, name)
+        return f"excluded by {setting}.exclude, pattern {pattern}", f"take {pattern} out of {setting}.exclude"
+    listed = ", ".join(names.include) or "empty"
+    return f"not picked by {setting} ({listed})", f"add it to {setting}"
+
+
+def _the_one(patterns: tuple[str, ...], name: str) -> str:
+    """The pattern that matches; all of them where they make one expression only together."""
+    for pattern in patterns:
+        with suppress(BadPattern):
+            if _compile(pattern).fullmatch(name):
+                return pattern
+    return ", ".join(patterns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from heliograph.model.names import Matches
+from heliograph.model.names import Matches, why_not
 
 HEARTBEATS = "heartbeats"
 
@@ -176,6 +176,15 @@ def selected(policy: ReplicationPolicy, topics: Matches, heartbeats: bool, targe
     topics and cycles."""
     wanted = topics.matches(topic) or (heartbeats and policy.is_heartbeats_topic(topic))
     return wanted and not policy.is_internal_topic(topic) and not is_cycle(policy, topic, target_alias)
+
+
+def why_left_out(policy: ReplicationPolicy, topics: Matches, target_alias: str, topic: str) -> tuple[str, str]:
+    """For a topic that is not selected: why, and what would change it."""
+    if policy.is_internal_topic(topic):
+        return "internal topics are never copied", "nothing: its name marks it as internal"
+    if is_cycle(policy, topic, target_alias):
+        return f"it came from {target_alias}", f"nothing: its original is on {target_alias}"
+    return why_not(topics, topic, "topics")
 
 
 def checkpoint_topic(policy: ReplicationPolicy, source_alias: str, target_alias: str, topic: str) -> str:

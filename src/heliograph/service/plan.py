@@ -1,6 +1,5 @@
 """What a run would do, without doing anything: for `heliograph run --plan`."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,13 +9,12 @@ from heliograph.control.internal_topics import look_up
 from heliograph.control.takeover import take_over
 from heliograph.control.topics import plan, wanted_partitions
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, NoGo, next_position
 from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import CHECKPOINT, SOURCE, Flow
 from heliograph.service.cycles import comes_home
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.service.standing import standings
+from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.groups import consumer_groups
-from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
 
 @dataclass(slots=True)
@@ -81,31 +79,10 @@ async def _mirrors(
     ]
     outcome.refused = {str(one): why for one, why in taken.refused.items()}
     positions = {one.partition: one.source for one in taken.taken}
-    read = [(one.topic, one.partition) for one in partitions]
-    written = [(one.mirror, one.partition) for one in filled]
-    committed = flow.reading.committed_only
-    starts, ends, mirror_starts, mirror_ends = await asyncio.gather(
-        list_offsets(source, there, read, EARLIEST, committed),
-        list_offsets(source, there, read, LATEST, committed),
-        list_offsets(target, here, written, EARLIEST, False),
-        list_offsets(target, here, written, LATEST, False),
-    )
-    for one in partitions:
-        known, place = (one.topic, one.partition), (one.mirror, one.partition)
-        offsets = starts[known], ends[known], mirror_starts.get(place, 0), mirror_ends.get(place, 0)
-        numbers = [offset for offset in offsets if isinstance(offset, int)]
-        if len(numbers) < len(offsets):
-            outcome.refused[str(one)] = f"its bounds cannot be read: {next(o for o in offsets if o not in numbers)}"
-            continue
-        start, end, mirror_start, mirror_end = numbers
-        position = positions.get(one)
-        if position is None:
-            ids = id_text(there[one.topic].id), id_text(here[one.mirror].id) if one.mirror in here else ""
-            facts = Facts(start, end, mirror_start, mirror_end, *ids, from_the_end=flow.reading.from_the_end)
-            decision = next_position(ledger.of(known, facts.mirror_id), facts, flow.policies)
-            if isinstance(decision, NoGo):
-                outcome.refused.setdefault(str(one), decision.text)
-                continue
-            position = decision.position.source
-        if end > position:
-            outcome.copy[one.topic] = outcome.copy.get(one.topic, 0) + end - position
+    for one in await standings(flow, source, target, ledger, partitions, there, here):
+        position = positions.get(one.partition, one.position)
+        if position is None or one.source_end is None:
+            outcome.refused.setdefault(str(one.partition), one.problem)
+        elif one.source_end > position:
+            topic = one.partition.topic
+            outcome.copy[topic] = outcome.copy.get(topic, 0) + one.source_end - position

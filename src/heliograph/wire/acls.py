@@ -1,19 +1,21 @@
-"""Access rules of topics: reading and adding them."""
+"""Access rules of topics: reading and adding them; and what we ourselves may do."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 
 TOPIC = 2
 ANY, LITERAL = 1, 3
-READ, WRITE, ALL = 3, 4, 2
+READ, WRITE, DELETE, ALL = 3, 4, 6, 2
 DENY, ALLOW = 2, 3
 _SECURITY_DISABLED = 54
 _AT_ONCE = 1000
+_NOT_TOLD = 31
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,6 +28,25 @@ class Acl:
     host: str
     operation: int
     permission: int
+
+
+def may(operation: int, allowed: set[int] | None) -> bool | None:
+    """By the operations that a broker allows us on something; None if it does not say (before 2.3)."""
+    return None if allowed is None or _NOT_TOLD in allowed else operation in allowed
+
+
+async def may_do(client: ClusterClient, operation: int, topics: Collection[str]) -> dict[str, bool | None]:
+    """Whether we may do this to each of some topics; None if the cluster does not say."""
+    if not topics:
+        return {}
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    await client.metadata([])
+    answer = await (await client.to(next(iter(client.brokers)))).request(request, newest=12, oldest=4)
+    return {one.name: may(operation, one.authorized_operations) for one in answer.topics}
 
 
 async def topic_acls(client: ClusterClient) -> set[Acl] | None:

@@ -24,6 +24,10 @@ class BrokerError(WireError):
         super().__init__(f"{self.name}: {detail}" if detail else self.name)
 
     @property
+    def forbidden(self) -> bool:
+        return self.code in _FORBIDDEN
+
+    @property
     def transient(self) -> bool:
         return self.code in TRANSIENT
 
@@ -41,7 +45,11 @@ _RENAMED = {6: "NOT_LEADER_OR_FOLLOWER", 10: "MESSAGE_TOO_LARGE", 17: "INVALID_T
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 MESSAGE_TOO_LARGE = 10
+COORDINATOR_LOAD_IN_PROGRESS = 14
 RECORD_LIST_TOO_LARGE = 18
+TOPIC_AUTHORIZATION_FAILED = 29
+GROUP_AUTHORIZATION_FAILED = 30
+CLUSTER_AUTHORIZATION_FAILED = 31
 INVALID_TIMESTAMP = 32
 UNSUPPORTED_VERSION = 35
 TOPIC_ALREADY_EXISTS = 36
@@ -58,7 +66,8 @@ UNKNOWN_TOPIC_ID = 100
 INCONSISTENT_TOPIC_ID = 103
 FETCH_SESSION_TOPIC_ID_ERROR = 106
 
-COORDINATOR_MOVES = frozenset({14, 15, 16})  # COORDINATOR_LOAD_IN_PROGRESS, ..._NOT_AVAILABLE, NOT_COORDINATOR
+COORDINATOR_MOVES = frozenset({COORDINATOR_LOAD_IN_PROGRESS, 15, 16})  # 15 not available, 16 another broker's now
+_FORBIDDEN = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 
 # Errors that pass by themselves or with fresh metadata: leaders move, replicas catch up, coordinators load.
 TRANSIENT = frozenset(

@@ -12,10 +12,11 @@ from typing import Any
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
+from heliograph.wire.acls import READ, may
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
-from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
+from heliograph.wire.errors import COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_MOVES, BrokerError, WireError
 
 Partition = tuple[str, int]
 
@@ -75,6 +76,34 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
     return states
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Who is in a group, as client id and host, and whether we may commit for it (None: the broker does not say)."""
+
+    members: tuple[str, ...]
+    may_commit: bool | None
+
+
+async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, Description]:
+    """A request per coordinator. Left out: groups of the new consumer protocol, and those of which nothing is told."""
+    found: dict[str, Description] = {}
+
+    async def ask(node: int, some: list[str]) -> None:
+        request = DescribeGroupsRequest(groups=some, include_authorized_operations=True)
+        try:
+            answer = await (await client.to(node)).request(request, newest=5)
+        except WireError:
+            return
+        for one in answer.groups:
+            if not one.error_code:
+                members = tuple(f"{member.client_id} on {member.client_host.lstrip('/')}" for member in one.members)
+                found[one.group_id] = Description(members, may(READ, one.authorized_operations))
+
+    found_at = _by_node(await coordinators(client, groups, GROUP))
+    await asyncio.gather(*(ask(node, some) for node, some in found_at.items()))
+    return found
+
+
 async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> dict[str, Offsets | WireError]:
     """What each group has committed, for all its partitions."""
     found: dict[str, Offsets | WireError] = {}
@@ -84,11 +113,16 @@ async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> d
     async def ask(node: int, some: list[str]) -> None:
         try:
             connection = await client.to(node)
-            if connection.version(_OFFSET_FETCH, 9) >= 8:
-                found.update(await _fetch_many(connection, some))
-            else:
-                for group in some:
-                    found[group] = await _fetch_one(connection, group)
+            for _ in range(TRIES):
+                if connection.version(_OFFSET_FETCH, 9) >= 8:
+                    found.update(await _fetch_many(connection, some))
+                else:
+                    for group in some:
+                        found[group] = await _fetch_one(connection, group)
+                some = [group for group in some if _is_loading(found[group])]
+                if not some:
+                    break
+                await asyncio.sleep(PAUSE)
         except WireError as error:
             found.update({group: error for group in some if group not in found})
 
@@ -171,6 +205,11 @@ async def _fetch_one(connection: Connection, group: str) -> Offsets | WireError:
     request = OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
     answer = await connection.request(request, newest=7, oldest=2)
     return _offsets_or_error(answer)
+
+
+def _is_loading(answer: Offsets | WireError) -> bool:
+    """A coordinator that has just got the group says so until it has read its offsets."""
+    return isinstance(answer, BrokerError) and answer.code == COORDINATOR_LOAD_IN_PROGRESS
 
 
 def _offsets_or_error(answer: Any) -> Offsets | WireError:

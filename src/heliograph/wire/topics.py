@@ -12,7 +12,6 @@ from kafka.protocol.admin import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
-from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
@@ -21,7 +20,6 @@ T = TypeVar("T")
 _TOPIC = 2  # resource type in DescribeConfigs
 _SET_ON_TOPIC = 1  # config source: a dynamic setting of this very topic
 _ENTRIES = 5000
-_DELETE_RECORDS, _NOT_TOLD = 6, -(1 << 31)  # among the bits of what is allowed
 _SET, _DELETE = 0, 1  # operations in IncrementalAlterConfigs
 
 
@@ -122,20 +120,6 @@ async def describe_configs(client: ClusterClient, names: Collection[str]) -> dic
         }
         for got in answer.results
     }
-
-
-async def may_be_cut(client: ClusterClient, names: Collection[str]) -> dict[str, bool]:
-    """Of which topics we may delete records, as far as brokers tell (since 2.3)."""
-    if not names:
-        return {}
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=True,
-    )
-    answer = await (await client.to(next(iter(client.brokers)))).request(request, newest=12, oldest=4)
-    allowed = {one.name: getattr(one, "topic_authorized_operations", None) for one in answer.topics}
-    return {name: bits in (None, _NOT_TOLD) or bool(bits & 1 << _DELETE_RECORDS) for name, bits in allowed.items()}
 
 
 async def change_configs(
