@@ -175,9 +175,16 @@ class Copier:
         elif cursor not in self._filling:
             self._filling[cursor] = asyncio.get_running_loop().create_task(self._fill(cursor))
 
-    def _filled(self, cursor: Cursor) -> None:
-        self._changed.add(cursor)
-        self._offer(cursor)
+    def _filled(self, cursors: list[Cursor]) -> None:
+        self._changed.update(cursors)
+        writers = {cursor.target_leader: self._writer(cursor.target_leader) for cursor in cursors}
+        for cursor in cursors:
+            if cursor.gap is None:
+                writers[cursor.target_leader].line_up(cursor)
+            else:
+                self._offer(cursor)
+        for writer in writers.values():
+            writer.pump()  # what goes on together stays together
 
     async def _fill(self, cursor: Cursor) -> None:
         """Bring a new mirror to where the source begins."""
@@ -193,7 +200,7 @@ class Copier:
         finally:
             cursor.filling -= 1
             del self._filling[cursor]
-        self._filled(cursor)
+        self._filled([cursor])
         self._settled([cursor])
 
     def _landed(self, cursor: Cursor, sent: Sent) -> None:

@@ -8,6 +8,7 @@ their transactions, before it looks at where the mirror ends. An abort is as goo
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ class Gaps:
         name: str,
         until: Callable[[], float],
         *,
-        filled: Callable[[Cursor], None],
+        filled: Callable[[list[Cursor]], None],
         settled: Callable[[Cursor], None],
         lost: Callable[[Cursor, str, bool], None],
     ) -> None:
@@ -81,7 +82,8 @@ class Gaps:
         self._lost = lost
         self._ids = _ids(target, name)
         self._line: dict[Cursor, None] = {}
-        self._idle: dict[int, asyncio.Future[None]] = {}
+        self._idle: deque[asyncio.Future[None]] = deque()  # the one that has rested longest first
+        self._busy = 0
         self.transactions = 0
 
     def offer(self, cursor: Cursor) -> None:
@@ -91,7 +93,7 @@ class Gaps:
 
     def _wake_one(self) -> None:
         if self._idle:
-            idle = self._idle.pop(min(self._idle))
+            idle = self._idle.popleft()
             if not idle.done():
                 idle.set_result(None)
 
@@ -105,28 +107,26 @@ class Gaps:
 
     async def work(self) -> None:
         """Fill gaps, for ever."""
-        await asyncio.gather(*(self._fill_on(one, number) for number, one in enumerate(self._ids)))
+        await asyncio.gather(*(self._fill_on(one) for one in self._ids))
 
-    async def _fill_on(self, transaction: TransactionalId, number: int) -> None:
+    async def _fill_on(self, transaction: TransactionalId) -> None:
         while True:
             await asyncio.sleep(0)  # so that all who come at the same time are served together
-            due = self._next(_WIDE if number >= _FEW else 1)
+            due = self._next(_WIDE if self._busy >= _FEW else 1)
             if not due:
-                self._idle[number] = asyncio.get_running_loop().create_future()
-                await self._idle[number]
+                idle = asyncio.get_running_loop().create_future()
+                self._idle.append(idle)
+                await idle
                 continue
+            self._busy += 1
             if self._line:
-                self._wake_one()  # there is work for others
+                self._wake_one()  # there may be work for others
             for one in due:
                 one.cursor.filling += 1
             try:
                 if not transaction.ours:
                     await transaction.take()
-                self._in_time()
-                if due[0].gap.aborted:
-                    await self._write_aborted(transaction, due[0])
-                else:
-                    await self._mark(transaction, due)
+                await self._transact(transaction, due)
                 self.transactions += 1
                 await self._see([one for one in due if one.is_marked()])
             except WireError as error:
@@ -135,6 +135,7 @@ class Gaps:
                     if one.current:
                         self._lost(one.cursor, f"a gap of {one.gap.count} cannot be filled: {error}", False)
             finally:
+                self._busy -= 1
                 if not all(one.current for one in due):
                     transaction.let_go()  # whoever finds the mirror's end next must know what became of it
                 for one in due:
@@ -147,36 +148,34 @@ class Gaps:
             raise WireError("the lease has ended")
 
     def _next(self, least: int) -> list[_Due]:
-        """All that wait for one more offset without a record, and for so many more at least; or one that waits for an
-        aborted transaction."""
+        """All that wait for an offset without a record, and for so many at least."""
         due: list[_Due] = []
         for cursor in list(self._line):
             gap = cursor.gap
             if gap is None or gap.filler or cursor.asked >= gap.count:
                 del self._line[cursor]
-            elif gap.count - cursor.asked < least:
-                continue
-            elif not gap.aborted:
-                cursor.asked += 1
+            elif gap.count - cursor.asked >= least and len(due) < _PARTITIONS_AT_ONCE:
+                cursor.asked += gap.count if gap.aborted else 1
                 due.append(_Due(cursor, gap, cursor.generation))
                 if cursor.asked == gap.count:
                     del self._line[cursor]
-            elif not due:
-                cursor.asked = gap.count
-                del self._line[cursor]
-                return [_Due(cursor, gap, cursor.generation)]
-            if len(due) == _PARTITIONS_AT_ONCE:
-                break
         return due
 
-    async def _mark(self, transaction: TransactionalId, due: list[_Due]) -> None:
-        await transaction.add([one.place for one in due])
+    async def _transact(self, transaction: TransactionalId, due: list[_Due]) -> None:
+        """One transaction for all of them, with the aborted records that some of them have. If we die in between,
+        taking over the id puts the marker behind what was written: that is a gap, too."""
         self._in_time()
-        await transaction.end(commit=True)
+        places = [one.place for one in due]
+        aborted = [one for one in due if one.gap.aborted]
+        if not aborted:
+            await transaction.mark(places)
+            return
+        await transaction.add(places)
+        await asyncio.gather(*(self._write(transaction, one) for one in aborted))
+        self._in_time()
+        await transaction.end(commit=False)
 
-    async def _write_aborted(self, transaction: TransactionalId, due: _Due) -> None:
-        """If we die in between, taking over the id puts the marker behind what was written: a gap, too."""
-        await transaction.add([due.place])
+    async def _write(self, transaction: TransactionalId, due: _Due) -> None:
         connection = await self._target.to(due.cursor.target_leader)
         at = due.cursor.append_at
         for batch in _all_but_the_last(due.gap):
@@ -190,8 +189,6 @@ class Gaps:
             if answer.base_offset != at:
                 raise WireError(f"aborted records were appended at {answer.base_offset} instead of {at}")
             at += batch.count
-        self._in_time()
-        await transaction.end(commit=False)
 
     async def _see(self, due: list[_Due]) -> None:
         """Wait until the mirrors end where their gaps end: a transaction has ended before its markers are there."""
@@ -203,7 +200,9 @@ class Gaps:
         pause = _LOOK_AGAIN
         while due and (waited := time.monotonic() - began) < _LOOK_AT_MOST:
             ends = await list_offsets(self._target, topics, [one.place for one in due], LATEST, False)
-            due = [one for one in due if one.current and not self._is_there(one, ends[one.place])]
+            there = [one for one in due if one.current and self._is_there(one, ends[one.place])]
+            due = [one for one in due if one.current and one not in there]
+            self._filled([one.cursor for one in there])
             if due:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, max(waited / 4, _LOOK_AGAIN))
@@ -218,9 +217,8 @@ class Gaps:
             one.cursor.position = None
             said = f"the mirror ends at {end} instead of {wanted} behind a gap"
             self._lost(one.cursor, f"{said}: somebody else writes to this mirror", True)
-        else:
-            one.cursor.filled()
-            self._filled(one.cursor)
+            return False
+        one.cursor.filled()
         return True
 
 

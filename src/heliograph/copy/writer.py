@@ -69,10 +69,13 @@ class Writer:
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has something to send."""
+        self.line_up(cursor)
+        self.pump()
+
+    def line_up(self, cursor: Cursor) -> None:
         if cursor not in self._in_line:
             self._in_line.add(cursor)
             self._line.append(cursor)
-        self.pump()
 
     def pump(self) -> None:
         """Send as much as may be under way."""

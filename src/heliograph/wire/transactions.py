@@ -59,33 +59,49 @@ class TransactionalId:
             if answer.error_code not in COORDINATOR_MOVES:
                 break
             await asyncio.sleep(PAUSE)
-        _check(answer.error_code, f"transactional id {self.name}")
+        self._check(answer)
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
 
     async def add(self, places: Iterable[Place]) -> None:
         """Begin a transaction with these partitions. When it ends, each gets a marker, written to or not."""
+        self._check(await self._patiently(self._adding(places), 3))
+
+    async def end(self, commit: bool) -> None:
+        """The markers are in the logs a moment later: whoever must know looks at the logs' ends."""
+        self._check(await self._patiently(self._ending(commit), 3))
+
+    def _adding(self, places: Iterable[Place]) -> AddPartitionsToTxnRequest:
         topics: dict[str, list[int]] = {}
         for topic, partition in places:
             topics.setdefault(topic, []).append(partition)
         one = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-        request = AddPartitionsToTxnRequest(
+        return AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.name,
             v3_and_below_producer_id=self.producer_id,
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[one(name=topic, partitions=parts) for topic, parts in topics.items()],
         )
-        answer = await self._patiently(request, 3)
-        for code, place in _codes(answer):
-            _check(code, f"transactional id {self.name}, {place}")
 
-    async def end(self, commit: bool) -> None:
-        """The markers are in the logs a moment later: whoever must know looks at the logs' ends."""
-        request = EndTxnRequest(
+    def _ending(self, commit: bool) -> EndTxnRequest:
+        return EndTxnRequest(
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
         )
-        answer = await self._patiently(request, 3)
-        _check(answer.error_code, f"transactional id {self.name}")
+
+    async def mark(self, places: Iterable[Place]) -> None:
+        """An empty transaction. Both requests are under way at once: a broker takes those of one connection in turn."""
+        adding, ending = self._adding(places), self._ending(commit=True)
+        until = asyncio.get_running_loop().time() + _PATIENCE
+        while True:
+            connection = await self._client.to(self._node)
+            added, ended = await asyncio.gather(
+                connection.request(adding, newest=3), connection.request(ending, newest=3)
+            )
+            if not _is_early(added) or asyncio.get_running_loop().time() > until:
+                break
+            await asyncio.sleep(_MOMENT)
+        self._check(added)
+        self._check(ended)
 
     def sequence(self, place: Place, count: int) -> int:
         """The number of the first of so many records that are written to a partition next."""
@@ -98,24 +114,27 @@ class TransactionalId:
         while True:
             connection: Connection = await self._client.to(self._node)
             answer = await connection.request(request, newest=newest)
-            concurrent = any(code == _CONCURRENT_TRANSACTIONS for code, _place in _codes(answer))
-            if not concurrent or asyncio.get_running_loop().time() > until:
+            if not _is_early(answer) or asyncio.get_running_loop().time() > until:
                 return answer
             await asyncio.sleep(_MOMENT)
+
+    def _check(self, answer: Any) -> None:
+        for code, place in _codes(answer):
+            if code:
+                raise BrokerError(code, f"transactional id {self.name}{place}")
+
+
+def _is_early(answer: Any) -> bool:
+    return any(code == _CONCURRENT_TRANSACTIONS for code, _place in _codes(answer))
 
 
 def _codes(answer: Any) -> list[tuple[int, str]]:
     """All error codes of an answer, those of others' faults last."""
     if hasattr(answer, "results_by_topic_v3_and_below"):
         found = [
-            (part.partition_error_code, f"{topic.name}-{part.partition_index}")
+            (part.partition_error_code, f", {topic.name}-{part.partition_index}")
             for topic in answer.results_by_topic_v3_and_below
             for part in topic.results_by_partition
         ]
         return sorted(found, key=lambda one: one[0] == _PARTITION_ERRORS_OF_OTHERS)
     return [(answer.error_code, "")]
-
-
-def _check(code: int, what: str) -> None:
-    if code:
-        raise BrokerError(code, what)
