@@ -104,6 +104,20 @@ class Intervals:
         one = self.covering(end - 1)
         return 0 if one is None else one.shift + max(0, end - _own_end(one, self.after(end - 1)))
 
+    def ours(self, first: int, count: int) -> list[Interval]:
+        """Where so many of our own records, counted from the mirror's first one, were meant to be."""
+        found: list[Interval] = []
+        while count > 0:
+            at = bisect_right(self._known, first, key=_own_number)
+            if at == 0:
+                break
+            one = self._known[at - 1]
+            until = _own_number(self._known[at]) if at < len(self._known) else first + count
+            taken = min(count, until - first)
+            found.append(one.part(first + one.shift, first + one.shift + taken))
+            first, count = first + taken, count - taken
+        return found
+
     def within(self, start: int, end: int) -> list[Interval]:
         """What is known about a stretch of the mirror, cut to its size."""
         found = []
@@ -183,6 +197,11 @@ def _own_end(one: Interval, following: Interval | None) -> int:
 
 def _target(one: Interval) -> int:
     return one.target
+
+
+def _own_number(one: Interval) -> int:
+    """How many records of ours stand in the mirror before it."""
+    return one.target - one.shift
 
 
 def _same(known: Interval, planned: Interval) -> bool:
