@@ -370,3 +370,12 @@ def test_names_that_are_not_there_are_answered_with_the_nearest(pair: Pair, topi
     never = replace(_flow(pair, topic), source=replace(pair.flow().source, alias="Never"))
     with pytest.raises(NoAnswer, match="Never->B has never run"):
         _look(never, f"{topic}-billing")
+
+
+def test_without_the_right_to_transactions_offsets_cannot_be_kept(pair: Pair, guarded: Log, topic: str) -> None:
+    flow = Pair(pair.a, guarded).flow()
+    _deny(guarded, ResourceType.TRANSACTIONAL_ID, "heliograph.A->B.check", ACLOperation.WRITE)
+    with pytest.raises(CannotKeepOffsets) as raised:
+        on(guarded, lambda client: check(flow, client, []))
+    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in str(raised.value)
+    assert "--transactional-id 'heliograph.A->B.' --resource-pattern-type prefixed" in str(raised.value)

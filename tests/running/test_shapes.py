@@ -1,6 +1,8 @@
 """The files in examples/, each run as it is but for the addresses, on clusters of its own."""
 
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,3 +94,14 @@ def test_an_example_copies_what_it_says_and_no_more(shape: str, three: list[Log]
         for name in found:
             pieces = name.split(".")[:-1]
             assert len(pieces) == len(set(pieces)), f"{name} on {alias} has come home"
+
+
+def test_after_a_failover_a_group_reads_on_without_translation() -> None:
+    """The walk through one in docs/offsets.md is what the example prints."""
+    shown = subprocess.run(
+        [sys.executable, _EXAMPLES / "failover.py"], capture_output=True, text=True, timeout=240, check=True
+    ).stdout
+    page = (_EXAMPLES.parent / "docs" / "offsets.md").read_text()
+    told = [line for line in shown.splitlines() if line.startswith("#")]
+    assert len(told) == 4
+    assert [line for line in told if line not in page] == []
