@@ -9,9 +9,12 @@ import pytest
 
 from copying.lease import copy, only, prepare
 from heliograph.copy.copier import Copier
+from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow, KeptOffsets
+from heliograph.model.intervals import Entry, Interval
 from heliograph.model.names import NameFilter
+from heliograph.wire.cluster import ClusterClient
 from logs import Pair, Seen, some_records
 
 KEPT = KeptOffsets(NameFilter((".*",)))
@@ -72,16 +75,17 @@ def test_holes_of_compaction_are_left(pair: Pair, topic: str) -> None:
     same(pair, topic)
 
 
-def test_a_compacted_mirror_is_filled_up_and_stays_compacted(pair: Pair, topic: str) -> None:
+def test_the_beginning_of_a_compacted_mirror_is_a_gap_or_translated(pair: Pair, topic: str) -> None:
+    """Nothing can be cut off such a topic, so it is never filled with what would have to be."""
     pair.a.create_compacted(topic, lambda n: b"same" if n < 250 else b"%d" % n)
     pair.a.configure(topic, cleanup_policy="compact", max_compaction_lag_ms="9223372036854775807")
-    flow = kept(pair, topic, replace(KEPT, most_gap=100))
-    assert well(copy(flow))
-    source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
-    assert source[0][0] > 200
-    assert _records(source) == _records(mirror)
-    assert pair.b.bounds(f"A.{topic}")[0] == source[0][0]  # nothing is before it on either side
-    assert pair.b.config(f"A.{topic}", "cleanup.policy") == "compact"
+    assert pair.a.read_with_offsets(topic)[0][0] > 200
+    assert well(copy(kept(pair, topic)))
+    same(pair, topic)
+    pair.b.delete(f"A.{topic}")
+    outcome = copy(kept(pair, topic, replace(KEPT, most_gap=100)))
+    assert {one.kind for one in outcome.notices} == {"mirror-recreated", "offsets-not-kept"}
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
 def test_what_the_source_drops_is_dropped_by_the_mirror(pair: Pair, topic: str) -> None:
@@ -120,8 +124,68 @@ def test_a_gap_that_is_too_wide_ends_it_and_offsets_are_translated_from_there(pa
     assert [offset for offset, _one in mirror] == list(range(14))
     pair.a.write(topic, some_records(10))
     again = copy(kept(pair, topic))
-    assert well(again)
+    assert [one.kind for one in again.notices] == ["offsets-not-kept"]  # said once in a run
     assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(24))
+
+
+def test_gaps_before_one_that_is_too_wide_are_filled_all_the_same(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(5))
+    pair.a.transaction(topic, 5)
+    pair.a.transaction(topic, 3, commit=False)
+    for _ in range(3):
+        pair.a.empty_transaction(topic)
+    pair.a.write(topic, some_records(5))
+    outcome = copy(kept(pair, topic, replace(KEPT, most_gap=2)))
+    assert [(one.kind, one.source_offset) for one in outcome.notices] == [("offsets-not-kept", 15)]
+    assert outcome.refusals == ()
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
+    assert pair.b.bounds(f"A.{topic}")[1] == 20
+
+
+def test_switched_on_and_off_it_says_what_it_can_keep(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    off, on_ = only(pair.flow(), topic), kept(pair, topic)
+    assert well(copy(off))
+    assert well(copy(on_))  # no difference so far
+    pair.a.transaction(topic, 5)
+    assert well(copy(on_))
+    same(pair, topic)
+    assert well(copy(off))
+    pair.a.transaction(topic, 5)
+    pair.a.write(topic, some_records(10))
+    assert well(copy(off))
+    outcome = copy(on_)
+    assert [one.kind for one in outcome.notices] == ["offsets-not-kept"]
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
+
+
+def test_an_extra_marker_before_planned_gaps_hides_no_record(pair: Pair, topic: str) -> None:
+    """What is planned behind the mirror's end must not be taken for copied."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(5))
+    flow = kept(pair, topic)
+    assert well(copy(flow))
+    for _ in range(3):
+        pair.a.transaction(topic, 4)
+
+    async def plan() -> None:
+        client = ClusterClient(flow.target)
+        ledger = Ledger(client, "A")
+        await ledger.catch_up()
+        ((mirror_id, known),) = ledger.all_of((topic, 0)).items()
+        source_id = next(iter(known)).source_id
+        ahead = [Interval(5 + 5 * n, 5 + 5 * n, 4, source_id, n) for n in range(3)]
+        await ledger.write([Entry((topic, 0), mirror_id, tuple(ahead), "heliograph.A->B.0")])
+        client.close()
+
+    asyncio.run(plan())
+    pair.b.empty_transaction(f"A.{topic}")
+    outcome = copy(flow)
+    assert outcome.refusals == ()
+    assert [one.kind for one in outcome.notices] == ["offsets-not-kept"]
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
 def test_a_source_that_begins_too_late_is_translated(pair: Pair, topic: str) -> None:
@@ -136,6 +200,7 @@ def test_a_source_that_begins_too_late_is_translated(pair: Pair, topic: str) -> 
 def test_filling_that_was_cut_off_goes_on_and_can_be_given_up(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.skip(topic, 700_000)
+    pair.a.transaction(topic, 5)  # a gap right behind, planned while it is filled
     pair.a.write(topic, some_records(10))
     flow = kept(pair, topic)
     for most in (100_000, 400_000):

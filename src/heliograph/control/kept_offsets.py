@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from heliograph.copy.gaps import name_of_fillers
+from heliograph.copy.gaps import TIMEOUT, name_of_fillers
 from heliograph.model.flow import Flow
 from heliograph.wire.acls import DELETE, may_do
 from heliograph.wire.cluster import ClusterClient
@@ -24,7 +24,7 @@ async def check(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> 
 async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
     name, alias = name_of_fillers(flow.name), target.cluster.alias
     try:
-        await TransactionalId(target, f"{name}check", timeout=10.0).take()
+        await TransactionalId(target, f"{name}check", TIMEOUT).take()
     except BrokerError as error:
         if error.code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             return (

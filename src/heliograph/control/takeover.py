@@ -243,12 +243,17 @@ async def _not_ours(
         unknown = intervals.covering(end - 1) is None
         if end > 0 and not decided and (start < end or unknown):
             found.append(_Mirror(one, source, topic, target, mirror, start, end, intervals))
-    last = await batches_at(target, mirrors, {one.written: one.end - 1 for one in found if one.start < one.end})
+    ours = {one.written: one.intervals.own_end(one.end) for one in found}  # behind it only gaps of ours, if any
+    last = await batches_at(
+        target, mirrors, {one.written: ours[one.written] - 1 for one in found if one.start < ours[one.written]}
+    )
     foreign = []
     for each in found:
         batch = last.get(each.written)
         if each.start == each.end:
             foreign.append(each)  # emptied by retention, and nobody of ours has ever written to it
+        elif ours[each.written] <= each.start:
+            continue  # only gaps of ours are left
         elif not isinstance(batch, Batch):
             outcome.refused[each.partition] = f"the mirror's last batch cannot be read: {batch}"
         elif batch.producer_id != producer_id(flow.name, each.partition):
@@ -280,7 +285,7 @@ async def _records_of_others(one: _Mirror, producer: int) -> int:
     interval on up to where MM2's begin, which halving finds. Where we never wrote, numbers count from the mirror's
     beginning as if all were ours.
     """
-    known = list(one.intervals)
+    known = [interval for interval in one.intervals if interval.target < one.end]
     if not known:
         return 0
     low, high = max(known[-1].target, one.start), one.end

@@ -15,7 +15,7 @@ from typing import Any
 
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
-from heliograph.copy.filler import cut, fill
+from heliograph.copy.filler import MayNotBeCut, cut, fill
 from heliograph.copy.gaps import Gaps, filler_name
 from heliograph.copy.intake import Rules
 from heliograph.copy.ledger import Ledger
@@ -75,7 +75,7 @@ class Copier:
             )
             for key in work.partitions
         ]
-        self._filling: dict[Cursor, asyncio.Task[None]] = {}
+        self._filling: set[Cursor] = set()
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,7 +99,7 @@ class Copier:
         try:
             self._start(self._keep_resuming())
             self._start(self._keep_recording())
-            if any(cursor.kept_offsets is not None for cursor in self.cursors):
+            if self._ledger.knows_gaps or any(cursor.kept_offsets is not None for cursor in self.cursors):
                 self._start(self._gaps.work())
                 self._start(self._keep_beginnings())
             self._start(self._listen())
@@ -173,7 +173,8 @@ class Copier:
         elif not gap.filler:
             self._gaps.offer(cursor)
         elif cursor not in self._filling:
-            self._filling[cursor] = asyncio.get_running_loop().create_task(self._fill(cursor))
+            self._filling.add(cursor)
+            self._start(self._fill(cursor))
 
     def _filled(self, cursors: list[Cursor]) -> None:
         self._changed.update(cursors)
@@ -195,11 +196,12 @@ class Copier:
             if cursor.generation == generation:
                 cursor.filled()
         except WireError as error:
+            cursor.fillable = not isinstance(error, MayNotBeCut)
             if cursor.generation == generation:
                 self._lost(cursor, f"the mirror cannot be filled up: {error}", False)
         finally:
             cursor.filling -= 1
-            del self._filling[cursor]
+            self._filling.discard(cursor)
         self._filled([cursor])
         self._settled([cursor])
 
@@ -215,7 +217,7 @@ class Copier:
                 self._resume_wake.set()
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].room_for(cursor)
-            if cursor.keeps:
+            if cursor.gap is not None:
                 self._offer(cursor)
         for reader in self._readers.values():
             reader.wake()  # memory that one has given back may be what another waits for
@@ -366,10 +368,8 @@ class Copier:
                 if cursor not in refused and (at := _beginning(cursor)) > cursor.mirror_start
             }
             for cursor, at in due.items():
-                place = cursor.key.mirror, cursor.key.partition
                 try:
-                    await cut(self._target, {place: cursor.target_leader}, {place: at})
-                    cursor.mirror_start = at
+                    await cut(self._target, cursor, at)
                 except WireError as error:
                     if isinstance(error, BrokerError) and not error.transient:
                         refused.add(cursor)
@@ -455,7 +455,11 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 def _beginning(cursor: Cursor) -> int:
     """Where a mirror may begin now: what is not copied yet must not be cut off."""
     copied = cursor.position.target if cursor.position is not None else 0
-    return min(max(cursor.source_start if cursor.keeps else 0, cursor.cut_before), copied)
+    start = cursor.source_start if cursor.keeps and cursor.source_start <= copied else 0
+    known = cursor.intervals.covering(start - 1)
+    if known is not None and not known.kept:
+        start = 0  # other offsets stand there: what the source has deleted may be something else
+    return min(max(start, cursor.cut_before), copied)
 
 
 def _progress(cursor: Cursor) -> Progress | None:

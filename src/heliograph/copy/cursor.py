@@ -112,6 +112,8 @@ class Cursor:
     keeps: bool = False  # the mirror has the source's offsets
     kept_offsets: KeptOffsets | None = None  # if it shall have
     filler: str = ""  # under which name gaps are filled
+    fillable: bool = True  # whether its beginning may be filled up: that what is written for it can be cut off
+    copies_aborted: bool = True  # or the target does not take them, and they are a gap like any other
     bare: bool = False  # nothing stands in the mirror that is to stay
     too_wide: Gap | None = None  # for which the source's offsets were given up
     source_start: int = 0
@@ -183,11 +185,12 @@ class Cursor:
     def _take_kept(self, intake: Intake, chunk: Chunk) -> list[Parcel]:
         """Queue records and gaps up to a gap that is too wide to be filled; what comes behind that is returned."""
         assert self.kept_offsets is not None
-        steps = lay_out(intake, self.plan_at)
+        steps = lay_out(intake, self.plan_at, intake.aborted if self.copies_aborted else ())
         wide = _too_wide(steps, self.kept_offsets.most_gap)
-        if wide == 0 and self.bare and steps[0].count <= self.kept_offsets.most_filler:
+        if wide == 0 and self.bare and self.fillable and steps[0].count <= self.kept_offsets.most_filler:
             begin = self.plan_at + steps[0].count
             self._note([Interval(begin, begin, 0, self.source_id_hex, self.plan_shift, fill=True)])
+            self.cut_before = begin
             self._queue([Gap(self.plan_at, steps.pop(0).count, filler=True)])
             wide = _too_wide(steps, self.kept_offsets.most_gap)
         kept = steps[:wide]

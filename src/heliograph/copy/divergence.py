@@ -9,7 +9,7 @@ source, in order, and copying goes on behind the last record that is found.
 from collections import defaultdict
 from collections.abc import Hashable
 
-from heliograph.copy.position import Event, Go
+from heliograph.copy.position import Event, Go, not_kept
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.visible import records_in, visible
 from heliograph.copy.work import Position
@@ -39,6 +39,7 @@ def go_on_without_records(one: Resumed, policies: Policies) -> bool:
 async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies: Policies) -> bool:
     """Whether copying goes on; by policy."""
     cursor, facts, at = one.cursor, one.facts, one.decision.position
+    keeps, at_end = one.decision.keeps, one.decision.shift
     await _remember_all(one, clusters)
     common = await _common_end(one, clusters)
     first = next(iter(cursor.intervals), None)
@@ -70,7 +71,8 @@ async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies:
         cursor.give_up(reason, text, at.source, facts.mirror_end)
         return False
     one.corrections += found
-    extra = facts.mirror_end - common - sum(interval.count for interval in found)
+    gaps = at_end - cursor.intervals.shift_at(common) if keeps else 0
+    extra = facts.mirror_end - common - gaps - sum(interval.count for interval in found)
     if found:
         source = found[-1].source + found[-1].count
     said = f"{text}; {extra} records of the mirror, from mirror offset {common} on, are not in the source"
@@ -82,6 +84,8 @@ async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies:
 
 def _go_on_from(one: Resumed, source: int, *events: Event) -> None:
     end, shift = one.facts.mirror_end, one.decision.shift
+    if one.decision.keeps and source != end:
+        events = (*events, not_kept("the source was cut back"))
     new = Interval(end, source, 0, one.facts.source_id, shift)
     one.decision = Go(Position(source, end), new, shift, events=events)
 
@@ -102,7 +106,9 @@ async def _common_end(one: Resumed, clusters: Clusters) -> int:
     high = one.facts.mirror_end
     for low in reversed(_stretches(one)):
         if low < high and await _agree(one, low, clusters):
-            return await _halve(one, low, high, clusters)
+            common = await _halve(one, low, high, clusters)
+            # Gaps agree with anything: what counts is the last record.
+            return max(low, one.cursor.intervals.own_end(common)) if one.decision.keeps else common
         high = min(high, low)
     return one.facts.mirror_start
 
@@ -143,8 +149,8 @@ async def _agree(one: Resumed, mirror_offset: int, clusters: Clusters) -> bool:
     copied, original = copies.get(one.written), originals.get(one.read)
     if not isinstance(copied, Batch) or not isinstance(original, Batch):
         raise WireError(f"mirror offset {mirror_offset} or source offset {source} cannot be read")
-    mirrored = [record[1:] for record in records_of(copied) if record.offset == mirror_offset]
-    there = [record[1:] for record in records_of(original) if record.offset == source]
+    mirrored = [] if copied.control else [one[1:] for one in records_of(copied) if one.offset == mirror_offset]
+    there = [] if original.control else [one[1:] for one in records_of(original) if one.offset == source]
     return not mirrored or not there or mirrored == there
 
 
@@ -172,7 +178,9 @@ async def _find_again(one: Resumed, common: int, source: int, clusters: Clusters
         if last is not None and (last.end, last.source + last.count) == (match, record.offset):
             found[-1] = Interval(last.target, last.source, last.count + 1, last.source_id, last.shift)
         else:
-            found.append(Interval(match, record.offset, 1, facts.source_id, one.decision.shift))
+            known = cursor.intervals.covering(match)
+            shift = one.decision.shift if known is None else known.shift
+            found.append(Interval(match, record.offset, 1, facts.source_id, shift))
         following = match + 1
     return found
 

@@ -6,7 +6,7 @@ few of them, if any.
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 
 from heliograph.copy.cursor import Cursor
@@ -14,18 +14,20 @@ from heliograph.copy.work import ALIGNING, Refusal
 from heliograph.wire.append import append, takes_zstd
 from heliograph.wire.batches import Batch, rewrite, sequence
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import MESSAGE_TOO_LARGE, POLICY_VIOLATION, RECORD_LIST_TOO_LARGE, BrokerError, WireError
+from heliograph.wire.errors import MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, BrokerError, WireError
 from heliograph.wire.offsets import delete_before
 from heliograph.wire.recode import GZIP, ZSTD, Builder, Plain
-from heliograph.wire.topics import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 100_000
 _CUT_AFTER = 10  # batches
 _NOTHING = Plain(0, -1, b"", None, [])  # with a key, or a compacted mirror would not take it
-_CLEANUP = "cleanup.policy"
 _TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+
+
+class MayNotBeCut(WireError):
+    """A mirror that is only compacted, or whose records we may not delete: filler would stay in it."""
 
 
 async def fill(cursor: Cursor, target: ClusterClient, until: Callable[[], float]) -> None:
@@ -36,6 +38,12 @@ async def fill(cursor: Cursor, target: ClusterClient, until: Callable[[], float]
     assert gap.filler
     began, start, end = time.monotonic(), gap.source_offset, gap.source_offset + gap.count
     log.info("%s: %d offsets are filled so that the mirror begins at offset %d", cursor.key, gap.count, end)
+    try:
+        await cut(target, cursor, cursor.mirror_start)  # changes nothing, and tells whether it is allowed
+    except BrokerError as error:
+        if error.transient:
+            raise
+        raise MayNotBeCut(f"nothing may be cut off the mirror ({error.name})") from error
     connection = await target.to(cursor.target_leader)
     codec = ZSTD if takes_zstd(connection) else GZIP
     most, batches = _AT_ONCE, 0
@@ -59,40 +67,17 @@ async def fill(cursor: Cursor, target: ClusterClient, until: Callable[[], float]
         done = f"{cursor.append_at - start} of {gap.count} offsets are filled"
         cursor.trouble = Refusal(cursor.key, ALIGNING, start, cursor.append_at, done, final=False)
         if batches % _CUT_AFTER == 0 or cursor.append_at == end:
-            await cut(target, {place: cursor.target_leader}, {place: cursor.append_at})
-            cursor.mirror_start = cursor.append_at
+            await cut(target, cursor, cursor.append_at)
     log.info("%s: the mirror begins at offset %d, after %.1f s", cursor.key, end, time.monotonic() - began)
 
 
-async def cut(
-    target: ClusterClient, leaders: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]
-) -> None:
-    """Have mirrors begin at these offsets. Those that are only compacted may not be cut: they are given another policy
-    for the moment. If we die in that moment, syncing settings puts it right."""
-    outcome = await delete_before(target, leaders, offsets)
-    compacted = {place for place, error in outcome.items() if _code(error) == POLICY_VIOLATION}
-    if compacted:
-        topics = {topic for topic, _partition in compacted}
-        before = {topic: await _policy(target, topic) for topic in topics}
-        await change_configs(target, {topic: {_CLEANUP: "compact,delete"} for topic in topics})
-        try:
-            outcome |= await delete_before(target, leaders, {place: offsets[place] for place in compacted})
-        finally:
-            await change_configs(target, {topic: {_CLEANUP: value} for topic, value in before.items()})
-    for error in outcome.values():
-        if error is not None:
-            raise error
-
-
-async def _policy(target: ClusterClient, topic: str) -> str | None:
-    configs = (await describe_configs(target, [topic]))[topic]
-    if isinstance(configs, BrokerError):
-        raise configs
-    return configs[_CLEANUP].value if configs[_CLEANUP].own else None
-
-
-def _code(error: WireError | None) -> int:
-    return error.code if isinstance(error, BrokerError) else 0
+async def cut(target: ClusterClient, cursor: Cursor, at: int) -> None:
+    """Have the mirror begin at this offset."""
+    place = cursor.key.mirror, cursor.key.partition
+    error = (await delete_before(target, {place: cursor.target_leader}, {place: at}))[place]
+    if error is not None:
+        raise error
+    cursor.mirror_start = max(cursor.mirror_start, at)
 
 
 @lru_cache(maxsize=4)

@@ -1,33 +1,41 @@
-"""Filling gaps in mirrors that keep the source's offsets, with transactions on the target.
+"""Filling gaps in mirrors that keep the source's offsets, with ends of transactions on the target.
 
-An empty transaction leaves one invisible offset in each of its partitions, so one serves all partitions that wait for a
-gap; several run at a time. A crash leaves nothing behind that could land later at a wrong place: whoever fills a gap is
-written down with it (`Intervals.filler`), and the next who resumes takes over those transactional ids first, which ends
-their transactions, before it looks at where the mirror ends. An abort is as good a gap as a commit.
+The marker that ends a transaction is an offset that nobody sees. Where we may (ClusterAction on the target), markers
+are written by themselves, as many as it takes. Else an empty transaction leaves one in each of its partitions: one
+serves all partitions that wait for a gap, and several run at a time. Aborted records take a transaction in any case.
+
+A crash leaves nothing behind that could land later at a wrong place: whoever fills a gap is written down with it
+(`Intervals.filler`), and the next who resumes takes over those transactional ids first, which ends their transactions,
+before it looks at where the mirror ends. An abort is as good a gap as a commit.
 """
 
 import asyncio
+import hashlib
+import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.keeping import Gap
 from heliograph.wire.append import append
-from heliograph.wire.batches import Batch, rewrite
+from heliograph.wire.batches import BadBatch, Batch, rewrite
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.recode import Builder, codec_of, records_of
-from heliograph.wire.transactions import TransactionalId
+from heliograph.wire.transactions import MarkersNotAllowed, TransactionalId, write_markers
+
+log = logging.getLogger(__name__)
 
 _IDS = 8
 # So many serve everybody, and the more wait, the more each of them serves; the others only help with wide gaps.
 _FEW, _WIDE = 3, 5
 _PARTITIONS_AT_ONCE = 1000
+_MARKERS_AT_ONCE = 2000
 # Longer than any gap takes; if we die and nobody comes after us, the target ends the transaction by then.
-_TIMEOUT = 60.0
+TIMEOUT = 60.0
 _LOOK_AGAIN, _LOOK_AT_MOST = 0.0005, 10.0
 
 
@@ -36,6 +44,7 @@ class _Due:
     cursor: Cursor
     gap: Gap
     generation: int
+    count: int  # of its offsets that are filled now
 
     @property
     def place(self) -> tuple[str, int]:
@@ -45,11 +54,11 @@ class _Due:
     def current(self) -> bool:
         return self.cursor.generation == self.generation
 
-    def is_marked(self) -> bool:
-        """A transaction for it has ended; whether it was the last that the gap needs."""
+    def counted(self) -> bool:
+        """Count what has ended for it; whether the gap needs no more."""
         if not self.current:
             return False
-        self.cursor.marked += self.gap.count if self.gap.aborted else 1
+        self.cursor.marked += self.count
         return self.cursor.marked == self.gap.count
 
 
@@ -84,7 +93,9 @@ class Gaps:
         self._line: dict[Cursor, None] = {}
         self._idle: deque[asyncio.Future[None]] = deque()  # the one that has rested longest first
         self._busy = 0
-        self.transactions = 0
+        self._served: dict[Cursor, set[TransactionalId]] = {}  # who has had a part in the gap that comes next
+        self._may_mark = True  # without a transaction, until we are told otherwise
+        self._marker_id = (1 << 62) | int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has a gap to fill."""
@@ -97,13 +108,30 @@ class Gaps:
             if not idle.done():
                 idle.set_result(None)
 
-    async def fence(self, cursors: Iterable[Cursor]) -> None:
-        """See that nothing comes any more of transactions that may have been under way for these."""
-        names = {cursor.intervals.filler for cursor in cursors}
-        ids = [one for name in names - {"", self.name} for one in _ids(self._target, name)]
-        if self.name in names:
-            ids += [one for one in self._ids if not one.ours]
-        await asyncio.gather(*(one.take() for one in ids))
+    async def fence(self, doubtful: Mapping[Cursor, set[str]]) -> dict[Cursor, WireError]:
+        """See that nothing comes any more of transactions that may have been under way for these, by the names under
+        which their gaps were filled. What went wrong with whom is returned."""
+        for cursor in doubtful:
+            for one in self._served.pop(cursor, ()):
+                one.let_go()
+        names = set().union(*doubtful.values())
+        outcome = zip(names, await asyncio.gather(*(self._end_all(name) for name in names)), strict=True)
+        failed = {name: error for name, error in outcome if error is not None}
+        return {cursor: failed[name] for cursor, theirs in doubtful.items() for name in theirs & failed.keys()}
+
+    async def _end_all(self, name: str) -> WireError | None:
+        ids = [one for one in self._ids if not one.ours] if name == self.name else _ids(self._target, name)
+
+        async def take(one: TransactionalId) -> None:
+            async with one.lock:
+                if not one.ours:
+                    await one.take()
+
+        outcome = await asyncio.gather(*(take(one) for one in ids), return_exceptions=True)
+        for error in outcome:
+            if isinstance(error, BaseException) and not isinstance(error, WireError):
+                raise error
+        return next((error for error in outcome if isinstance(error, WireError)), None)
 
     async def work(self) -> None:
         """Fill gaps, for ever."""
@@ -124,23 +152,29 @@ class Gaps:
             for one in due:
                 one.cursor.filling += 1
             try:
-                if not transaction.ours:
-                    await transaction.take()
-                await self._transact(transaction, due)
-                self.transactions += 1
-                await self._see([one for one in due if one.is_marked()])
-            except WireError as error:
-                transaction.let_go()
-                for one in due:
-                    if one.current:
-                        self._lost(one.cursor, f"a gap of {one.gap.count} cannot be filled: {error}", False)
+                async with transaction.lock:
+                    await self._fill(transaction, due)
             finally:
                 self._busy -= 1
-                if not all(one.current for one in due):
-                    transaction.let_go()  # whoever finds the mirror's end next must know what became of it
                 for one in due:
                     one.cursor.filling -= 1
                     self._settled(one.cursor)
+
+    async def _fill(self, transaction: TransactionalId, due: list[_Due]) -> None:
+        try:
+            certain = await self._end_transactions(transaction, due)
+        except WireError as error:
+            transaction.let_go()
+            self._lose(due, f"{error}")
+            return
+        marked = [one for one in due if one.counted()]
+        self._are_there([one for one in marked if one in certain])
+        await self._see([one for one in marked if one not in certain])
+
+    def _lose(self, due: list[_Due], why: str) -> None:
+        for one in due:
+            if one.current:
+                self._lost(one.cursor, f"a gap of {one.gap.count} cannot be filled: {why}", False)
 
     def _in_time(self) -> None:
         """As for appends: another may have gone on since."""
@@ -155,25 +189,73 @@ class Gaps:
             if gap is None or gap.filler or cursor.asked >= gap.count:
                 del self._line[cursor]
             elif gap.count - cursor.asked >= least and len(due) < _PARTITIONS_AT_ONCE:
-                cursor.asked += gap.count if gap.aborted else 1
-                due.append(_Due(cursor, gap, cursor.generation))
+                most = _MARKERS_AT_ONCE if self._may_mark else 1
+                count = gap.count if gap.aborted else min(gap.count - cursor.asked, most)
+                cursor.asked += count
+                due.append(_Due(cursor, gap, cursor.generation, count))
                 if cursor.asked == gap.count:
                     del self._line[cursor]
         return due
 
-    async def _transact(self, transaction: TransactionalId, due: list[_Due]) -> None:
-        """One transaction for all of them, with the aborted records that some of them have. If we die in between,
-        taking over the id puts the marker behind what was written: that is a gap, too."""
+    async def _end_transactions(self, transaction: TransactionalId, due: list[_Due]) -> set[_Due]:
+        """For each of them as many as it needs now. Those are returned that are certain to be there."""
+        certain: set[_Due] = set()
+        if self._may_mark and (plain := [one for one in due if not one.gap.aborted]):
+            try:
+                await self._mark(plain)
+            except MarkersNotAllowed as error:
+                self._may_mark = False
+                log.info("gaps are filled with transactions, as markers may not be written by themselves: %s", error)
+                raise
+            certain.update(one for one in plain if one.gap.count == 1)  # of several, a broker tells only of the last
+            due = [one for one in due if one.gap.aborted]
+        if due:
+            await self._transact(transaction, due)
+        return certain
+
+    def _are_there(self, due: list[_Due]) -> None:
+        for one in due:
+            one.cursor.filled()
+            self._served.pop(one.cursor, None)
+        if due:
+            self._filled([one.cursor for one in due])
+
+    async def _mark(self, due: list[_Due]) -> None:
+        by_leader: dict[int, dict[tuple[str, int], int]] = {}
+        for one in due:
+            by_leader.setdefault(one.cursor.target_leader, {})[one.place] = one.count
         self._in_time()
+
+        async def write(leader: int, counts: dict[tuple[str, int], int]) -> None:
+            await write_markers(await self._target.to(leader), self._marker_id, counts)
+
+        await asyncio.gather(*(write(leader, counts) for leader, counts in by_leader.items()))
+
+    async def _transact(self, transaction: TransactionalId, due: list[_Due]) -> None:
+        """One transaction for all of them, with the aborted records that some of them have. If we die in between, or
+        some of the records are refused, the marker comes behind what was written: that is a gap, too."""
+        if not transaction.ours:
+            await transaction.take()
+        self._in_time()
+        for one in due:
+            self._served.setdefault(one.cursor, set()).add(transaction)
         places = [one.place for one in due]
         aborted = [one for one in due if one.gap.aborted]
         if not aborted:
             await transaction.mark(places)
             return
         await transaction.add(places)
-        await asyncio.gather(*(self._write(transaction, one) for one in aborted))
+        outcome = await asyncio.gather(*(self._write(transaction, one) for one in aborted), return_exceptions=True)
         self._in_time()
         await transaction.end(commit=False)
+        for one, error in zip(aborted, outcome, strict=True):
+            if isinstance(error, BaseException) and not isinstance(error, (WireError, BadBatch)):
+                raise error
+            if error is not None:
+                transient = isinstance(error, WireError) and not isinstance(error, BrokerError)
+                one.cursor.copies_aborted &= transient or (isinstance(error, BrokerError) and error.transient)
+                transaction.let_go()
+                self._lose([one], f"{error}")
 
     async def _write(self, transaction: TransactionalId, due: _Due) -> None:
         connection = await self._target.to(due.cursor.target_leader)
@@ -202,7 +284,7 @@ class Gaps:
             ends = await list_offsets(self._target, topics, [one.place for one in due], LATEST, False)
             there = [one for one in due if one.current and self._is_there(one, ends[one.place])]
             due = [one for one in due if one.current and one not in there]
-            self._filled([one.cursor for one in there])
+            self._are_there(there)
             if due:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, max(waited / 4, _LOOK_AGAIN))
@@ -218,12 +300,11 @@ class Gaps:
             said = f"the mirror ends at {end} instead of {wanted} behind a gap"
             self._lost(one.cursor, f"{said}: somebody else writes to this mirror", True)
             return False
-        one.cursor.filled()
         return True
 
 
 def _ids(target: ClusterClient, name: str) -> list[TransactionalId]:
-    return [TransactionalId(target, f"{name}.{number}", _TIMEOUT) for number in range(_IDS)]
+    return [TransactionalId(target, f"{name}.{number}", TIMEOUT) for number in range(_IDS)]
 
 
 def _all_but_the_last(gap: Gap) -> list[Batch]:

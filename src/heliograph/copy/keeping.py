@@ -4,6 +4,7 @@ A gap is where the source has no record for a reader: a marker, a record that co
 On the mirror an empty transaction leaves one such offset, and an aborted one as many as it has records, and one more.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,45 +40,45 @@ class Gap:
 Step = Parcel | Gap
 
 
-def lay_out(intake: Intake, at: int) -> list[Step]:
+def lay_out(intake: Intake, at: int, aborted_batches: Iterable[Batch]) -> list[Step]:
     """What was fetched from source offset `at` on as steps without anything between them."""
     steps: list[Step] = []
+    aborted = deque(batch for batch in aborted_batches if batch.dense)  # holes in them make them a hole
     for parcel in intake.parcels:
         (first, count), *_others = parcel.runs
-        steps += _gaps(at, first, intake.aborted)
+        steps += _gaps(at, first, aborted)
         at = first + count
         parcel.next_source = at
         steps.append(parcel)
-    steps += _gaps(at, intake.next_source, intake.aborted)
+    steps += _gaps(at, intake.next_source, aborted)
     if steps and isinstance(steps[-1], Gap):
         steps[-1].epoch = intake.epoch
     return steps
 
 
-def _gaps(start: int, end: int, aborted: Iterable[Batch]) -> Iterator[Gap]:
-    for batches in _stretches(start, end, aborted):
-        first, until = max(start, batches[0].base_offset), batches[-1].next_offset
+def _gaps(start: int, end: int, aborted: deque[Batch]) -> Iterator[Gap]:
+    """What is between two offsets, with the aborted batches that lie there, which are taken away from the others."""
+    while start < end:
+        stretch = _stretch(end, aborted)
+        if not stretch:
+            yield Gap(start, end - start)
+            return
+        first, until = max(start, stretch[0].base_offset), stretch[-1].next_offset
         if first > start:
             yield Gap(start, first - start)
         # The marker that ends them takes the place of the source's, or of another gap, or of the last of them.
         start = min(until + 1, end)
-        yield Gap(first, start - first, batches)
-    if start < end:
-        yield Gap(start, end - start)
+        yield Gap(first, start - first, stretch)
 
 
-def _stretches(start: int, end: int, aborted: Iterable[Batch]) -> Iterator[list[Batch]]:
-    """Aborted batches that stand one behind the other. What compaction has made holes into counts as a hole."""
+def _stretch(end: int, aborted: deque[Batch]) -> list[Batch]:
+    """The next aborted batches that stand one behind the other."""
     stretch: list[Batch] = []
-    for batch in aborted:
-        if batch.next_offset <= start or batch.base_offset >= end or not batch.dense:
-            continue
-        if stretch and stretch[-1].next_offset != batch.base_offset:
-            yield stretch
-            stretch = []
-        stretch.append(batch)
-    if stretch:
-        yield stretch
+    while aborted and aborted[0].base_offset < end:
+        if stretch and stretch[-1].next_offset != aborted[0].base_offset:
+            break
+        stretch.append(aborted.popleft())
+    return stretch
 
 
 def planned(steps: Iterable[Step], at: int, source_id: str, shift: int) -> list[Interval]:

@@ -13,7 +13,7 @@ from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 from heliograph.wire.records import own_topic, read, write
 
-_KEEP = 1000
+_KEEP = 5000
 
 Known = dict[str, Intervals]  # by mirror id
 
@@ -30,6 +30,8 @@ class Ledger:
         self.topic = intervals_topic(source_alias)
         self._known: dict[Partition, Known] = dict(known or {})
         self.next_offset = next_offset
+        # Whether some mirrors keep, or kept, the source's offsets.
+        self.knows_gaps = any(one.filler or one.filled_before for ids in self._known.values() for one in ids.values())
         self._reading = asyncio.Lock()
 
     async def catch_up(self) -> None:
@@ -76,7 +78,9 @@ class Ledger:
         if entry.mirror_id not in known:
             known[entry.mirror_id] = Intervals(keep=keep)
         known[entry.mirror_id].put(entry.intervals)
-        known[entry.mirror_id].filler = entry.filler or known[entry.mirror_id].filler
+        if entry.filler:
+            known[entry.mirror_id].filler = entry.filler
+        self.knows_gaps |= bool(entry.filler) or entry.intervals[0].fill
 
     async def _read(self, topic: Topic, start: int, end: int) -> list[Entry]:
         start = max(start, await one_offset(self._target, topic, 0, EARLIEST, False))

@@ -70,9 +70,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
     if ahead is not None and ahead.fill and ahead.source_id == facts.source_id:  # not filled up to there yet
         return _begin(facts, max(ahead.source, facts.source_start), ahead.shift, keep=True, fill=True)
     taken_over = interval is None and facts.mirror_end > 0
-    if (
-        interval is None
-    ):  # perhaps a mirror that others have filled up to here, and of which it was decided how to go on
+    if interval is None:  # perhaps others have filled the mirror up to here, and it was decided how to go on
         interval = intervals.beginning(facts.mirror_end)
     if interval is None:
         if facts.mirror_end > 0:
@@ -89,7 +87,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
     beginning = intervals.beginning(facts.mirror_end)
     decided = False
     if beginning is not None and beginning.source_id == facts.source_id:
-        decided = not (beginning.kept and interval.kept)  # or it only says that a gap ends here
+        decided = taken_over or not (beginning.kept and interval.kept)  # or it only says that a gap ends here
         interval, source, shift = beginning, beginning.source, beginning.shift
     kept = source == facts.mirror_end
     keeps = kept and facts.most_filler is not None
@@ -127,7 +125,10 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             final=False,
         )
     at = Position(source, facts.mirror_end)
-    return Go(at, shift=shift, diverged=source > facts.source_end, decided=decided, keeps=keeps)
+    events: tuple[Event, ...] = ()
+    if not kept and facts.most_filler is not None and facts.seen is None:  # said once in a run
+        events = (not_kept("the mirror was begun or gone on with at other offsets than the source's"),)
+    return Go(at, None, shift, source > facts.source_end, decided, keeps, events)
 
 
 def lost_records(source: int, facts: Facts) -> Event:
@@ -151,7 +152,8 @@ def _begin(facts: Facts, source: int, shift: int, *events: Event, keep: bool = F
         if 0 <= missing <= most:
             new = Interval(source, source, 0, facts.source_id, shift, fill or missing > 0)
             return Go(at, new, shift, keeps=True, events=events)
-        many = f"the mirror ends {missing} offsets before the source's {source}, and {most} may be filled up"
+        limit = f"{most} may be filled up" if most else "nothing may be cut off it, so it cannot be filled up"
+        many = f"the mirror ends {missing} offsets before the source's {source}, and {limit}"
         few = f"the source begins at offset {source}, and the mirror ends at {end} already"
         events = (*events, not_kept(many if missing > 0 else few))
     return Go(at, Interval(end, source, 0, facts.source_id, shift, fill), shift, events=events)

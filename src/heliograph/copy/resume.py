@@ -38,7 +38,7 @@ async def resume(
     notice: Callable[[Notice], None],
 ) -> list[Cursor]:
     """Find positions; those that may copy now are returned, the others were refused, or put back with `lost`."""
-    await _end_transactions(cursors, target, ledger, gaps)
+    cursors = await _end_transactions(cursors, ledger, gaps, lost)
     read = [(cursor.key.topic, cursor.key.partition) for cursor in cursors]
     written = [(cursor.key.mirror, cursor.key.partition) for cursor in cursors]
     sources, mirrors = await asyncio.gather(
@@ -71,7 +71,7 @@ async def resume(
         start, end, mirror_start, mirror_end = known
         ids = cursor.source_id_hex, cursor.mirror_id
         bounds = start, end, mirror_start, mirror_end
-        most = None if cursor.kept_offsets is None else cursor.kept_offsets.most_filler
+        most = None if cursor.kept_offsets is None else cursor.kept_offsets.most_filler if cursor.fillable else 0
         facts.append((cursor, Facts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end, most)))
     await _recall(facts, ledger)
     found = []
@@ -98,21 +98,25 @@ async def resume(
     return [each.cursor for each in passed]
 
 
-async def _end_transactions(cursors: list[Cursor], target: ClusterClient, ledger: Ledger, gaps: Gaps) -> None:
-    """Before looking at where mirrors end: nothing may be under way that would still make them longer."""
-    keeping = [cursor for cursor in cursors if cursor.kept_offsets is not None]
-    if not keeping:
-        return
-    await ledger.catch_up()
-    mirrors = (await target.metadata({cursor.key.mirror for cursor in keeping})).topics
-    doubtful = []
-    for cursor in keeping:
-        place = cursor.key.topic, cursor.key.partition
-        cursor.intervals = ledger.of(place, id_text(mirrors[cursor.key.mirror].id))
+async def _end_transactions(
+    cursors: list[Cursor], ledger: Ledger, gaps: Gaps, lost: Callable[[Cursor, str, bool], None]
+) -> list[Cursor]:
+    """Before looking at where mirrors end: nothing may be under way that would still make them longer. Those of which
+    that is certain are returned."""
+    if any(cursor.kept_offsets is not None for cursor in cursors):
+        await ledger.catch_up()
+    if not ledger.knows_gaps:
+        return cursors
+    doubtful: dict[Cursor, set[str]] = {}
+    for cursor in cursors:
+        known = ledger.all_of((cursor.key.topic, cursor.key.partition)).values()
         seen = -1 if cursor.position is None else cursor.position.target
-        if cursor.intervals.filler and (seen < 0 or cursor.intervals.after(seen) is not None):
-            doubtful.append(cursor)
-    await gaps.fence(doubtful)
+        if seen < 0 or any(one.after(seen) is not None for one in known):
+            doubtful[cursor] = {one.filler for one in known if one.filler}
+    failed = await gaps.fence(doubtful)
+    for cursor, why in failed.items():
+        lost(cursor, f"transactions for gaps cannot be ended: {why}", False)
+    return [cursor for cursor in cursors if cursor not in failed]
 
 
 def _start(one: Resumed) -> None:
@@ -130,7 +134,7 @@ async def _recall(facts: list[tuple[Cursor, Facts]], ledger: Ledger) -> None:
     forgotten = {
         place
         for place, (cursor, one) in places.items()
-        if ledger.of(place, cursor.mirror_id).forgotten_before >= max(one.mirror_end, 1)
+        if (known := ledger.of(place, cursor.mirror_id)).forgotten_before >= max(known.own_end(one.mirror_end), 1)
     }
     if forgotten:
         await ledger.recall(forgotten)

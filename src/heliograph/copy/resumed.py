@@ -61,7 +61,8 @@ class Resumed:
     @property
     def empty(self) -> bool:
         """Nothing in the mirror to look at: it is new, or retention has taken everything."""
-        return self.own_end <= self.facts.mirror_start
+        first = next(iter(self.cursor.intervals), None)
+        return self.own_end <= max(self.facts.mirror_start, first.target if first is not None else 0)
 
     @property
     def doubtful(self) -> bool:

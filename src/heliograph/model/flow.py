@@ -89,7 +89,7 @@ class KeptOffsets:
 
     topics: Matches | None = None
     most_filler: int = 1_000_000_000
-    most_gap: int = 10_000
+    most_gap: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ topic is in `heliograph.copy.ledger`.
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Partition = tuple[str, int]  # source topic, partition
 _NO_END = 1 << 63
@@ -47,7 +47,8 @@ class Interval:
         return self.source + target - self.target
 
     def part(self, start: int, end: int) -> "Interval":
-        return Interval(start, self.source_of(start), end - start, self.source_id, self.shift)
+        fill = self.fill and start == self.target
+        return Interval(start, self.source_of(start), end - start, self.source_id, self.shift, fill)
 
 
 class Intervals:
@@ -148,6 +149,9 @@ class Intervals:
     def put(self, new: Sequence[Interval]) -> None:
         """Take in intervals that follow one another without a gap in the mirror."""
         start, end = new[0].target, new[-1].end
+        beginning = self.covering(start)
+        if beginning is not None and beginning.target == start and beginning.fill and not new[0].fill and end > start:
+            new = [replace(new[0], fill=True), *new[1:]]
         first = bisect_left(self._known, start, key=_target)
         # A beginning without records is a decision about all that follows; what was planned there counts no more.
         after = bisect_left(self._known, end, key=_target) if end > start else len(self._known)
@@ -205,11 +209,12 @@ def _own_number(one: Interval) -> int:
 
 
 def _same(known: Interval, planned: Interval) -> bool:
-    return (known.source - known.target, known.source_id, known.shift) == (
+    alike = (known.source - known.target, known.source_id, known.shift) == (
         planned.source - planned.target,
         planned.source_id,
         planned.shift,
     )
+    return alike and (known.fill or not planned.fill)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,70 @@
-"""One transactional id on a cluster: taken from whoever had it, then used for one transaction after another.
+"""One transactional id on a cluster: taken from whoever had it, then used for one transaction after another; and the
+markers that end transactions, by themselves.
 
 Requests of the versions that every broker since 0.11 understands, in which a transaction's epoch changes only when the
 id is taken anew.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+from kafka.protocol.producer import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    WriteTxnMarkersRequest,
+)
 
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import PAUSE, TRANSACTION, TRIES, coordinators
-from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
+from heliograph.wire.errors import CLUSTER_AUTHORIZATION_FAILED, COORDINATOR_MOVES, BrokerError, WireError, error_name
 
 Place = tuple[str, int]
 
 _CONCURRENT_TRANSACTIONS = 51
 # While the markers of the last transaction are being written a new one has to wait; that takes a few milliseconds.
-_MOMENT, _PATIENCE = 0.002, 30.0
+_MOMENT, _PATIENCE = 0.002, 5.0
 _PARTITION_ERRORS_OF_OTHERS = 55  # OPERATION_NOT_ATTEMPTED: another partition of the request is to blame
+
+
+class MarkersNotAllowed(WireError):
+    """Only brokers may write markers here."""
+
+
+async def write_markers(connection: Connection, producer_id: int, counts: Mapping[Place, int]) -> None:
+    """So many ends of transactions, without any transaction, on partitions that this broker leads; when it returns they
+    are on all in-sync replicas. Brokers do that for one another: it needs ClusterAction."""
+    if not connection.knows(WriteTxnMarkersRequest.API_KEY):
+        raise MarkersNotAllowed("the broker does not offer it")
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
+    markers = []
+    for turn in range(max(counts.values())):
+        topics: dict[str, list[int]] = {}
+        for (topic, partition), count in counts.items():
+            if turn < count:
+                topics.setdefault(topic, []).append(partition)
+        markers.append(
+            marker(
+                producer_id=producer_id,
+                producer_epoch=0,
+                transaction_result=True,
+                coordinator_epoch=0,
+                topics=[
+                    marker.WritableTxnMarkerTopic(name=topic, partition_indexes=parts)
+                    for topic, parts in topics.items()
+                ],
+            )
+        )
+    answer = await connection.request(WriteTxnMarkersRequest(markers=markers), newest=1)
+    for one in answer.markers:
+        for told in one.topics:
+            for part in told.partitions:
+                if part.error_code == CLUSTER_AUTHORIZATION_FAILED:
+                    raise MarkersNotAllowed(error_name(part.error_code))
+                if part.error_code:
+                    raise BrokerError(part.error_code, f"markers of {told.name}-{part.partition_index}")
 
 
 class TransactionalId:
@@ -32,6 +76,7 @@ class TransactionalId:
         self.producer_id = -1
         self.epoch = -1
         self._sequences: dict[Place, int] = {}
+        self.lock = asyncio.Lock()  # for those who take it, or begin and end a transaction
 
     @property
     def ours(self) -> bool:
@@ -55,7 +100,7 @@ class TransactionalId:
             if isinstance(found, WireError):
                 raise found
             self._node = found
-            answer = await self._patiently(request, 3)
+            answer = await self._patiently(request)
             if answer.error_code not in COORDINATOR_MOVES:
                 break
             await asyncio.sleep(PAUSE)
@@ -65,11 +110,11 @@ class TransactionalId:
 
     async def add(self, places: Iterable[Place]) -> None:
         """Begin a transaction with these partitions. When it ends, each gets a marker, written to or not."""
-        self._check(await self._patiently(self._adding(places), 3))
+        self._check(await self._patiently(self._adding(places)))
 
     async def end(self, commit: bool) -> None:
         """The markers are in the logs a moment later: whoever must know looks at the logs' ends."""
-        self._check(await self._patiently(self._ending(commit), 3))
+        self._check(await self._patiently(self._ending(commit)))
 
     def _adding(self, places: Iterable[Place]) -> AddPartitionsToTxnRequest:
         topics: dict[str, list[int]] = {}
@@ -109,11 +154,11 @@ class TransactionalId:
         self._sequences[place] = first + count
         return first
 
-    async def _patiently(self, request: Any, newest: int) -> Any:
+    async def _patiently(self, request: Any) -> Any:
         until = asyncio.get_running_loop().time() + _PATIENCE
         while True:
             connection: Connection = await self._client.to(self._node)
-            answer = await connection.request(request, newest=newest)
+            answer = await connection.request(request, newest=3)
             if not _is_early(answer) or asyncio.get_running_loop().time() > until:
                 return answer
             await asyncio.sleep(_MOMENT)
