@@ -147,35 +147,39 @@ async def _live(stage: Stage, rate: int, seconds: float) -> None:
     lease = asyncio.create_task(copier.run())
     while not all(cursor.position is not None for cursor in copier.cursors):
         await asyncio.sleep(0.01)
-    most: list[int] = []
-
-    async def watch() -> None:
-        while True:
-            await asyncio.sleep(0.1)
-            most.append(max(c.source_end - c.position.source for c in copier.cursors if c.position is not None))
-
-    watching = asyncio.create_task(watch())
+    servers = ",".join(f"{host}:{port}" for host, port in stage.source.cluster.bootstrap_servers)
+    command = [sys.executable, __file__, "--write-to", servers, "--rate", str(rate), "--seconds", str(seconds)]
+    writer = await asyncio.create_subprocess_exec(*command)
+    ended = asyncio.create_task(writer.wait())
+    lags: list[int] = []
+    while not ended.done():
+        await asyncio.sleep(0.05)
+        lags.append(max(c.source_end - c.position.source for c in copier.cursors if c.position is not None))
     began = time.monotonic()
-    count = int(rate * seconds / _WRITERS)
-    writers = [
-        _transact(stage.source, "live", f"live-{n}", list(range(count)), every=_WRITERS / rate) for n in range(_WRITERS)
-    ]
-    await asyncio.gather(*writers)
-    took = time.monotonic() - began
     while not all(_is_through(cursor) for cursor in copier.cursors):
         await asyncio.sleep(0.005)
-    behind = time.monotonic() - began - took
-    watching.cancel()
+    behind = time.monotonic() - began
+    count = sum(cursor.position.source for cursor in copier.cursors if cursor.position is not None)
     copier.stop()
     outcome = await lease
     assert (outcome.refusals, outcome.notices) == ((), ())
-    half = sorted(most[len(most) // 4 :])
-    per_transaction = _PER_BATCH + 1
+    later = sorted(lags[len(lags) // 2 :])
+    each = _PER_BATCH + 1
     _say(
-        f"{_WRITERS * count / took:.0f} transactions/s for {took:.0f} s over {_PARTITIONS} partitions: median lag "
-        f"{half[len(half) // 2] / per_transaction:.0f}, largest {half[-1] / per_transaction:.0f} transactions; "
-        f"{behind:.2f} s behind at the end"
+        f"{count / each / _PARTITIONS / seconds:.0f} transactions/s for {seconds:.0f} s over {_PARTITIONS} partitions: "
+        f"in the second half {later[len(later) // 2] / each:.0f} transactions behind (median), "
+        f"{later[-1] / each:.0f} at most; {behind:.2f} s behind at the end"
     )
+
+
+async def _write(servers: str, rate: int, seconds: float) -> None:
+    addresses = tuple((host, int(port)) for host, port in (one.split(":") for one in servers.split(",")))
+    client = ClusterClient(Cluster("writer", addresses))
+    await client.connect()
+    count = list(range(int(rate * seconds / _WRITERS)))
+    every = _WRITERS / rate
+    await asyncio.gather(*(_transact(client, "live", f"live-{n}", count, every) for n in range(_WRITERS)))
+    client.close()
 
 
 async def _plain(stage: Stage, batches: int) -> None:
@@ -189,14 +193,14 @@ async def _plain(stage: Stage, batches: int) -> None:
     _say(f"plain records, {size:.0f} MB: translated {size / translated:.0f} MB/s, kept {size / kept:.0f} MB/s")
 
 
-async def _measure(flow: Flow, scale: float) -> None:
+async def _measure(flow: Flow, scale: float, rate: int, seconds: float) -> None:
     stage = Stage(flow)
     await stage.open()
     try:
         await _plain(stage, int(1000 * scale) or 1)
         await _beginning(stage, int(50_000_000 * scale))
         await _gaps(stage, int(5000 * scale))
-        await _live(stage, 200, 20 * scale)
+        await _live(stage, rate, seconds)
     finally:
         stage.close()
 
@@ -208,12 +212,18 @@ def _cluster(alias: str, sandbox: SandboxCluster) -> Cluster:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--write-to", help=argparse.SUPPRESS)
+    parser.add_argument("--rate", type=int, default=200, help="transactions per second of the live part")
+    parser.add_argument("--seconds", type=float, default=20.0, help="its length")
     options = parser.parse_args()
+    if options.write_to:
+        asyncio.run(_write(options.write_to, options.rate, options.seconds))
+        return
     with Sandbox() as sandbox:
         spec = ClusterSpec(heap_mb=1024, fast_start=True)
         a, b = sandbox.start({"S": spec, "T": spec})
         flow = Flow(_cluster("S", a), _cluster("T", b), replication_factor=1, writing=Writing())
-        asyncio.run(_measure(flow, options.scale))
+        asyncio.run(_measure(flow, options.scale, options.rate, options.seconds * options.scale))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.recode import Builder, codec_of, records_of
-from heliograph.wire.transactions import MarkersNotAllowed, TransactionalId, write_markers
+from heliograph.wire.transactions import MARKERS_TOLD, MarkersNotAllowed, TransactionalId, write_markers
 
 log = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ class Gaps:
                 self._may_mark = False
                 log.info("gaps are filled with transactions, as markers may not be written by themselves: %s", error)
                 raise
-            certain.update(one for one in plain if one.gap.count == 1)  # of several, a broker tells only of the last
+            certain.update(one for one in plain if one.count == one.gap.count <= MARKERS_TOLD)
             due = [one for one in due if one.gap.aborted]
         if due:
             await self._transact(transaction, due)

@@ -29,13 +29,17 @@ _MOMENT, _PATIENCE = 0.002, 5.0
 _PARTITION_ERRORS_OF_OTHERS = 55  # OPERATION_NOT_ATTEMPTED: another partition of the request is to blame
 
 
+MARKERS_TOLD = 16
+
+
 class MarkersNotAllowed(WireError):
     """Only brokers may write markers here."""
 
 
 async def write_markers(connection: Connection, producer_id: int, counts: Mapping[Place, int]) -> None:
     """So many ends of transactions, without any transaction, on partitions that this broker leads; when it returns they
-    are on all in-sync replicas. Brokers do that for one another: it needs ClusterAction."""
+    are on all in-sync replicas. Brokers do that for one another: it needs ClusterAction. A broker's answer has one word
+    for each producer id, so up to MARKERS_TOLD have their own; of more, it does not tell of each."""
     if not connection.knows(WriteTxnMarkersRequest.API_KEY):
         raise MarkersNotAllowed("the broker does not offer it")
     marker = WriteTxnMarkersRequest.WritableTxnMarker
@@ -47,7 +51,7 @@ async def write_markers(connection: Connection, producer_id: int, counts: Mappin
                 topics.setdefault(topic, []).append(partition)
         markers.append(
             marker(
-                producer_id=producer_id,
+                producer_id=producer_id + turn % MARKERS_TOLD,
                 producer_epoch=0,
                 transaction_result=True,
                 coordinator_epoch=0,
