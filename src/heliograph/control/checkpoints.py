@@ -1,12 +1,15 @@
 """Checkpoints: where each consumer group of the source would go on in the mirrors, exactly.
 
 For every group and partition the committed source offset is translated by the intervals of its mirror: to the first
-record from there on, or to the mirror's end where that is not copied yet; never beyond.
+record from there on, or to the mirror's end where that is not copied yet; never beyond. Where another tool has copied
+before us there are no intervals: records are compared (`record_search`), after all else is written.
 """
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from heliograph.control.record_search import Question, RecordSearch
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Intervals
@@ -15,7 +18,7 @@ from heliograph.model.policy import checkpoint_topic
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.groups import Committed, Offsets, committed_offsets, consumer_groups
-from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
 Place = tuple[str, str, int]  # group, topic as the target calls it, partition
@@ -31,6 +34,14 @@ class Untranslated:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A mirror offset. `why` it is rather too early than too late, where that is all that is known; else empty."""
+
+    offset: int
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Round:
     """What one look at all groups gave."""
@@ -38,6 +49,7 @@ class Round:
     emitted: list[Checkpoint] = field(default_factory=list)
     unchanged: int = 0
     missing: list[Untranslated] = field(default_factory=list)
+    early: list[Untranslated] = field(default_factory=list)  # have a checkpoint, and would read some records again
 
 
 class Checkpoints:
@@ -46,6 +58,7 @@ class Checkpoints:
         self._source = source
         self._target = target
         self._ledger = ledger
+        self._search = RecordSearch(flow, source, target)
         self._topic = flow.policy.checkpoints_topic(flow.source.alias)
         self.groups: tuple[str, ...] = ()
         self.latest: dict[Place, Checkpoint] = {}
@@ -83,88 +96,168 @@ class Checkpoints:
             else:
                 wanted[group] = {place: one for place, one in found.items() if self._flow.selects(place[0])}
         translate = await self._translator({place for found in wanted.values() for place in found})
-        forgotten = {
-            place for found in wanted.values() for place, one in found.items() if translate.has_forgotten(*place, one)
-        }
-        if forgotten:
-            await self._ledger.recall(forgotten)
+        await self._recall(translate, wanted)
+        later: list[tuple[str, tuple[str, int], Committed]] = []
+        questions: list[Question] = []
         for group, found in wanted.items():
-            for (topic, partition), committed in found.items():
-                answer = translate(topic, partition, committed)
-                if isinstance(answer, str):
-                    outcome.missing.append(Untranslated(group, topic, partition, answer))
-                    continue
-                name = checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
-                new = Checkpoint(group, name, partition, committed.offset, answer, committed.metadata)
-                if is_news(self.latest.get((group, name, partition)), new, translate.end(topic, partition)):
-                    outcome.emitted.append(new)
+            for place, committed in found.items():
+                if (question := translate.question(*place, committed)) is None:
+                    self._take(outcome, group, place, committed, translate)
                 else:
-                    outcome.unchanged += 1
-        if outcome.emitted:
-            records = (Record(0, moment, *one.to_record()) for one in outcome.emitted)
-            await write_records(self._target, await own_topic(self._target, self._topic), 0, records)
-        for checkpoint in outcome.emitted:
-            self._note(checkpoint)
+                    later.append((group, place, committed))
+                    questions.append(question)
+        await self._write(outcome.emitted, moment)
+        written = len(outcome.emitted)
+        await self._search.run(questions)
+        for group, place, committed in later:
+            self._take(outcome, group, place, committed, translate)
+        await self._write(outcome.emitted[written:], moment)
         return outcome
+
+    def _take(
+        self, outcome: Round, group: str, place: tuple[str, int], committed: Committed, translate: "_Translator"
+    ) -> None:
+        """Translate one position, and decide what is to be written down about it."""
+        topic, partition = place
+        answer = translate(topic, partition, committed)
+        if isinstance(answer, str):
+            outcome.missing.append(Untranslated(group, topic, partition, answer))
+            return
+        if answer.why:
+            outcome.early.append(Untranslated(group, topic, partition, answer.why))
+        name = checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
+        new = Checkpoint(group, name, partition, committed.offset, answer.offset, committed.metadata)
+        if is_news(self.latest.get((group, name, partition)), new, translate.end(topic, partition), not answer.why):
+            outcome.emitted.append(new)
+        else:
+            outcome.unchanged += 1
+
+    async def _recall(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
+        """Read far back in the ledger where a group is, once for all of them, and keep no more of it than is needed."""
+        asked = [(place, one) for found in wanted.values() for place, one in found.items()]
+        if forgotten := {place for place, one in asked if translate.has_forgotten(*place, one)}:
+            await self._ledger.recall(forgotten)
+        needed: dict[tuple[str, int], int] = {}
+        for place, one in asked:
+            if (known := translate.known(*place, one)) is not None:
+                needed[place] = min(known, needed.get(place, known))
+        self._ledger.release(needed)
+
+    async def _write(self, emitted: list[Checkpoint], moment: int) -> None:
+        if not emitted:
+            return
+        records = (Record(0, moment, *one.to_record()) for one in emitted)
+        await write_records(self._target, await own_topic(self._target, self._topic), 0, records)
+        for checkpoint in emitted:
+            self._note(checkpoint)
 
     def _note(self, checkpoint: Checkpoint) -> None:
         self.latest[checkpoint.group, checkpoint.topic, checkpoint.partition] = checkpoint
 
-    async def _translator(self, places: Iterable[tuple[str, int]]) -> "_Translator":
+    async def _translator(self, places: Collection[tuple[str, int]]) -> "_Translator":
         """All that is needed to translate for these source partitions, asked for at once."""
-        places = set(places)
         mirrors = {(self._flow.mirror_name(topic), partition) for topic, partition in places}
         source_topics = (await self._source.metadata({topic for topic, _ in places})).topics if places else {}
         mirror_topics = (await self._target.metadata({topic for topic, _ in mirrors})).topics if mirrors else {}
-        ends = await list_offsets(self._target, mirror_topics, mirrors, LATEST, False)
+        source_starts, starts, ends = await asyncio.gather(
+            list_offsets(self._source, source_topics, places, EARLIEST, False),
+            list_offsets(self._target, mirror_topics, mirrors, EARLIEST, False),
+            list_offsets(self._target, mirror_topics, mirrors, LATEST, False),
+        )
         # After the ends: whoever appended up to there had written down its intervals before.
         await self._ledger.catch_up()
-        return _Translator(self._flow, self._ledger, source_topics, mirror_topics, ends)
+        return _Translator(
+            self._flow, self._ledger, self._search, source_topics, mirror_topics, source_starts, starts, ends
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Translator:
     flow: Flow
     ledger: Ledger
+    search: RecordSearch
     sources: Mapping[str, Topic]
     mirrors: Mapping[str, Topic]
+    source_starts: Mapping[tuple[str, int], int | WireError]
+    starts: Mapping[tuple[str, int], int | WireError]
     ends: Mapping[tuple[str, int], int | WireError]
 
-    def __call__(self, topic: str, partition: int, committed: Committed) -> int | str:
+    def __call__(self, topic: str, partition: int, committed: Committed) -> Translated | str:
         """The mirror offset, or why there is none."""
+        if why := self._obstacle(topic, partition, committed):
+            return why
+        if (question := self.question(topic, partition, committed)) is not None:
+            found = self.search.answer(question)
+            if isinstance(found, str):
+                return found
+            return Translated(self._there(topic, partition, found.target), found.why)
+        known = self.known(topic, partition, committed)
+        return "nothing was copied yet" if known is None else Translated(self._there(topic, partition, known))
+
+    def known(self, topic: str, partition: int, committed: Committed) -> int | None:
+        """What the intervals say."""
+        if self._obstacle(topic, partition, committed):
+            return None
+        at, source_id = self._position(topic, partition, committed), self._source_id(topic)
+        return self._intervals(topic, partition).target_of(at, source_id, self.end(topic, partition))
+
+    def question(self, topic: str, partition: int, committed: Committed) -> Question | None:
+        """What is to be looked for among records that we have not copied, if the position lies there."""
+        if self._obstacle(topic, partition, committed):
+            return None
+        at, source_id = self._position(topic, partition, committed), self._source_id(topic)
+        others = self._intervals(topic, partition).of_others(at, source_id, self.end(topic, partition))
+        mirror = self.mirrors[self.flow.mirror_name(topic)]
+        return None if others is None else Question(self.sources[topic], mirror, partition, at, others)
+
+    def has_forgotten(self, topic: str, partition: int, committed: Committed) -> bool:
+        """Whether the answer lies further back than what is kept in memory."""
+        if self._obstacle(topic, partition, committed):
+            return False
+        at, source_id = self._position(topic, partition, committed), self._source_id(topic)
+        return self._intervals(topic, partition).has_forgotten(at, source_id, self.end(topic, partition))
+
+    def end(self, topic: str, partition: int) -> int:
+        end = self.ends.get((self.flow.mirror_name(topic), partition))
+        return end if isinstance(end, int) else 0
+
+    def _obstacle(self, topic: str, partition: int, committed: Committed) -> str | None:
+        mirror = self.flow.mirror_name(topic)
         if committed.offset < 0:
             return "the group has committed no offset"
-        mirror = self.flow.mirror_name(topic)
         if mirror not in self.mirrors or self.mirrors[mirror].error:
             return f"there is no mirror {mirror}"
         if topic not in self.sources or self.sources[topic].error:
             return "the topic is gone from the source"
         end = self.ends.get((mirror, partition))
-        if not isinstance(end, int):
-            return f"the mirror's end is not known: {end}"
-        found = self._intervals(topic, partition).target_of(committed.offset, id_text(self.sources[topic].id), end)
-        return "nothing was copied yet" if found is None else found
+        return None if isinstance(end, int) else f"the mirror's end is not known: {end}"
 
-    def has_forgotten(self, topic: str, partition: int, committed: Committed) -> bool:
-        """Whether the answer lies further back than what is kept in memory."""
-        forgets = self._intervals(topic, partition).forgotten_before > 0
-        return forgets and isinstance(self(topic, partition, committed), str)
+    def _position(self, topic: str, partition: int, committed: Committed) -> int:
+        """What retention has taken from the source nobody reads any more."""
+        start = self.source_starts.get((topic, partition))
+        return max(committed.offset, start) if isinstance(start, int) else committed.offset
 
-    def end(self, topic: str, partition: int) -> int:
-        end = self.ends.get((self.flow.mirror_name(topic), partition))
-        return end if isinstance(end, int) else 0
+    def _there(self, topic: str, partition: int, offset: int) -> int:
+        """Nor what it has taken from the mirror: a reader would be out of range, and sent who knows where."""
+        start = self.starts.get((self.flow.mirror_name(topic), partition))
+        return max(offset, start) if isinstance(start, int) else offset
+
+    def _source_id(self, topic: str) -> str:
+        return id_text(self.sources[topic].id)
 
     def _intervals(self, topic: str, partition: int) -> Intervals:
         mirror = self.mirrors.get(self.flow.mirror_name(topic))
         return self.ledger.of((topic, partition), id_text(mirror.id) if mirror is not None else "")
 
 
-def is_news(before: Checkpoint | None, new: Checkpoint, mirror_end: int) -> bool:
+def is_news(before: Checkpoint | None, new: Checkpoint, mirror_end: int, exact: bool = True) -> bool:
     """MM2's rule: a group that went back on the source goes back, otherwise a checkpoint only goes forward; and one
-    that lies beyond the mirror's end, which must have been made anew, counts no more."""
+    that lies beyond the mirror's end counts no more. Nor does one that lies beyond where the group exactly belongs:
+    the mirror must have been made anew since."""
     return (
         before is None
         or new.upstream < before.upstream
         or new.downstream > before.downstream
         or before.downstream > mirror_end
+        or (exact and new.downstream < before.downstream)
     )

@@ -30,6 +30,7 @@ class Ledger:
         self.topic = intervals_topic(source_alias)
         self._known: dict[Partition, Known] = dict(known or {})
         self.next_offset = next_offset
+        self._recalled: set[Partition] = set()
         self._reading = asyncio.Lock()
 
     async def catch_up(self) -> None:
@@ -40,7 +41,7 @@ class Ledger:
             if end <= self.next_offset:
                 return
             for entry in await self._read(topic, self.next_offset, end):
-                self._note(entry)
+                self._note(entry, _KEEP)
             self.next_offset = end
 
     async def recall(self, partitions: Collection[Partition]) -> None:
@@ -52,7 +53,14 @@ class Ledger:
                 self._known.pop(one, None)
             for entry in entries:
                 if entry.partition in partitions:
-                    self._note(entry, keep=None)
+                    self._note(entry, None)
+            self._recalled.update(partitions)
+
+    def release(self, needed: Mapping[Partition, int]) -> None:
+        """Forget what was recalled and is not needed any more: `needed` tells from which mirror offset on it is."""
+        for partition in self._recalled:
+            for intervals in self._known.get(partition, {}).values():
+                intervals.forget_before(needed.get(partition), _KEEP)
 
     async def write(self, entries: Sequence[Entry]) -> None:
         """Returns when all in-sync replicas of the target have it."""
@@ -60,7 +68,7 @@ class Ledger:
             return
         await write(self._target, await own_topic(self._target, self.topic), 0, map(to_record, entries))
         for entry in entries:
-            self._note(entry)
+            self._note(entry, _KEEP)
 
     def of(self, partition: Partition, mirror_id: str) -> Intervals:
         known = self._known.setdefault(partition, {})
@@ -71,7 +79,7 @@ class Ledger:
     def all_of(self, partition: Partition) -> Known:
         return self._known.get(partition, {})
 
-    def _note(self, entry: Entry, keep: int | None = _KEEP) -> None:
+    def _note(self, entry: Entry, keep: int | None) -> None:
         known = self._known.setdefault(entry.partition, {})
         if entry.mirror_id not in known:
             known[entry.mirror_id] = Intervals(keep=keep)
@@ -79,8 +87,10 @@ class Ledger:
 
     async def _read(self, topic: Topic, start: int, end: int) -> list[Entry]:
         start = max(start, await one_offset(self._target, topic, 0, EARLIEST, False))
-        return [
-            from_record(record.key, record.value)
-            async for record in read(self._target, topic, 0, start, end)
-            if record.key is not None and record.value is not None
-        ]
+        latest: dict[bytes, bytes] = {}
+        async for record in read(self._target, topic, 0, start, end):
+            if record.key is not None:
+                latest.pop(record.key, None)
+                if record.value is not None:  # else it was pruned
+                    latest[record.key] = record.value
+        return [from_record(key, value) for key, value in latest.items()]

@@ -40,6 +40,16 @@ class Interval:
         return Interval(start, self.source_of(start), end - start, self.source_id, self.shift)
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """A stretch of the mirror that another tool has copied: from `start` up to `end`, the last of it from before
+    `source_end`. Which record is which is not written down anywhere."""
+
+    start: int
+    end: int
+    source_end: int
+
+
 class Intervals:
     """All that is known about one mirror partition, in the order of mirror offsets.
 
@@ -50,6 +60,8 @@ class Intervals:
     def __init__(self, known: Iterable[Interval] = (), keep: int | None = None) -> None:
         self._known = list(known)
         self._keep = keep
+        self._first: Interval | None = None  # of all, where it is not kept
+        self._forward: list[int] | None = None
         self.forgotten_before = 0
 
     def __iter__(self) -> Iterator[Interval]:
@@ -81,21 +93,67 @@ class Intervals:
     def target_of(self, source: int, source_id: str, end: int) -> int | None:
         """Where a reader that has come to this source offset goes on in the mirror, which ends at `end`: at the first
         record from there on, and at the end if that is not copied yet. None if it is not known (any more)."""
-        following = None
-        for one in reversed(self._known):
-            if one.source_id != source_id:  # before the topic was created anew
-                return None if following is None else following.target
-            if one.target > end:
-                continue  # planned only
-            if one.source <= source:
-                return _after(one, following, source, end)
-            following = one
-        # What stands before the first interval was copied by others, or is forgotten.
-        return 0 if following is not None and following.target == 0 else None
+        one, following = self._around(source, source_id, end)
+        if one is None:  # what stands before the first interval was copied by others, or is forgotten
+            first = self._first or following
+            return 0 if first is not None and first.target == 0 and _is_before(source, source_id, first) else None
+        if one.source_id != source_id:  # before the topic was created anew
+            return None if following is None else following.target
+        return _after(one, following, source, end)
+
+    def has_forgotten(self, source: int, source_id: str, end: int) -> bool:
+        """Whether the answer for this source offset lies among what is not kept in memory."""
+        if self._first is None or self._around(source, source_id, end)[0] is not None:
+            return False
+        return not _is_before(source, source_id, self._first)
+
+    def of_others(self, source: int, source_id: str, end: int) -> Others | None:
+        """What another tool has copied, where this source offset falls into that."""
+        one, following = self._around(source, source_id, end)
+        if one is None:
+            first = self._first or following
+            if first is None or first.target == 0 or not _is_before(source, source_id, first):
+                return None
+            return Others(0, first.target, first.source)
+        if following is None or one.source_id != source_id or following.shift <= one.shift:
+            return None
+        ours = following.target - (following.shift - one.shift)
+        return Others(ours, following.target, following.source) if one.source_of(ours) <= source else None
+
+    def _around(self, source: int, source_id: str, end: int) -> tuple[Interval | None, Interval | None]:
+        """The last interval that does not begin behind this source offset, and the one behind it, of those that a
+        mirror that ends at `end` has. The first of the two may be the last one of an earlier source topic."""
+        known, until = self._known, bisect_right(self._known, end, key=_target)
+        if until > 1 and known[until - 1].target == end and known[until - 1].count > 0:
+            until -= 1  # what is only planned to come may never come, or look otherwise then
+        following = until
+        for start in reversed(self._stretches()):
+            if start >= until:
+                continue
+            if known[start].source_id != source_id:
+                return known[following - 1], known[following] if following < until else None
+            if known[start].source <= source:
+                at = bisect_right(known, source, start, following, key=_source)
+                return known[at - 1], known[at] if at < until else None
+            following = start
+        return None, known[following] if following < until else None
+
+    def _stretches(self) -> list[int]:
+        """Where source offsets begin to grow anew: they go back where the source was cut back or made again."""
+        if self._forward is None:
+            self._forward = [
+                at
+                for at, one in enumerate(self._known)
+                if at == 0 or one.source <= self._known[at - 1].source or one.source_id != self._known[at - 1].source_id
+            ]
+        return self._forward
 
     def put(self, new: Sequence[Interval]) -> None:
         """Take in intervals that follow one another without a gap in the mirror."""
         start, end = new[0].target, new[-1].end
+        if start < end <= self.forgotten_before:
+            return
+        self._forward = None
         first = bisect_left(self._known, start, key=_target)
         # A beginning without records is a decision about all that follows; what was planned there counts no more.
         after = bisect_left(self._known, end, key=_target) if end > start else len(self._known)
@@ -103,9 +161,24 @@ class Intervals:
         left = [one.part(one.target, start) for one in before if one.end > start]
         right = [one.part(end, one.end) for one in behind if one.end > end > start]
         self._known[first - len(left) : after] = [*left, *new, *right]
+        self.forgotten_before = min(self.forgotten_before, self._known[0].target)
+        if self._first is not None and self._known[0].target <= self._first.target:
+            self._first = None
         if self._keep is not None and len(self._known) > 2 * self._keep:
-            del self._known[: -self._keep]
-            self.forgotten_before = self._known[0].target
+            self._forget(len(self._known) - self._keep)
+
+    def forget_before(self, target: int | None, keep: int) -> None:
+        """Keep what is needed to answer with a mirror offset or a later one, and not less than the last ones."""
+        needed = len(self._known) if target is None else bisect_left(self._known, target, key=_target) - 1
+        self._forget(min(needed, len(self._known) - keep))
+
+    def _forget(self, count: int) -> None:
+        if count <= 0:
+            return
+        self._first = self._first or self._known[0]
+        del self._known[:count]
+        self._forward = None
+        self.forgotten_before = self._known[0].target
 
     def agree(self, planned: Iterable[Interval]) -> bool:
         """Whether all of this is known already."""
@@ -132,8 +205,16 @@ def _after(one: Interval, following: Interval | None, source: int, end: int) -> 
     return ours if following.shift > one.shift and one.source + count < following.source else following.target
 
 
+def _is_before(source: int, source_id: str, first: Interval) -> bool:
+    return first.source_id == source_id and source < first.source
+
+
 def _target(one: Interval) -> int:
     return one.target
+
+
+def _source(one: Interval) -> int:
+    return one.source
 
 
 def _same(known: Interval, planned: Interval) -> bool:
@@ -166,14 +247,13 @@ def to_record(entry: Entry) -> tuple[bytes, bytes]:
         "source": first.source,
         "runs": runs,
         "source_id": first.source_id,
-        "mirror_id": entry.mirror_id,
         "shift": first.shift,
     }
-    return _json([*entry.partition, first.target, last.end]), _json(value)
+    return _json([*entry.partition, first.target, last.end, entry.mirror_id]), _json(value)
 
 
 def from_record(key: bytes, value: bytes) -> Entry:
-    topic, partition, target, _end = json.loads(key)
+    topic, partition, target, _end, *mirror_id = json.loads(key)
     fields = json.loads(value)
     source, runs = fields["source"], fields["runs"]
     intervals = []
@@ -181,7 +261,8 @@ def from_record(key: bytes, value: bytes) -> Entry:
         intervals.append(Interval(target, source, runs[at], fields["source_id"], fields["shift"]))
         target += runs[at]
         source += runs[at] + (runs[at + 1] if at + 1 < len(runs) else 0)
-    return Entry((topic, partition), fields["mirror_id"], tuple(intervals))
+    # Until it became part of the key, the id of the mirror stood in the value.
+    return Entry((topic, partition), mirror_id[0] if mirror_id else fields["mirror_id"], tuple(intervals))
 
 
 def _json(value: object) -> bytes:

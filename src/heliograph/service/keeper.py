@@ -18,6 +18,7 @@ from heliograph.control.groups import sync_groups
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
+from heliograph.control.pruning import prune
 from heliograph.control.topics import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
@@ -34,6 +35,7 @@ _SYNCS_EVERY = 5.0
 # Pairs that are not far enough behind the last are written after this time at the latest, and how far copying has come;
 # as MM2 does by default.
 _FLUSHED_EVERY = 60.0
+_PRUNED_EVERY = 3600.0
 _SLOW = 10.0  # a job that takes longer is worth a line
 
 
@@ -105,6 +107,7 @@ class Keeper:
                 ("access rules", flow.topic_sync.acls_every, lambda: self._acls.run(self._source, self._target)),
                 ("offset syncs", _SYNCS_EVERY if flow.offset_syncs.enabled else None, self._write_syncs),
                 ("offsets for MirrorMaker 2", _FLUSHED_EVERY, self._write_for_mm2),
+                ("intervals that are past", _PRUNED_EVERY, self._prune),
             ]
         if CHECKPOINT in flow.parts and groups.checkpoints_every is not None:
             jobs += [
@@ -168,6 +171,11 @@ class Keeper:
 
     async def _write_for_mm2(self) -> None:
         await self._for_mm2.run(self._positions(), self._target)
+
+    async def _prune(self) -> None:
+        count = await prune(self.flow, self._source, self._target)
+        if count:
+            log.info("%s: %d intervals of records that are gone from both clusters deleted", self.flow.name, count)
 
     async def _write_checkpoints(self) -> None:
         if not self._loaded:
