@@ -1,7 +1,8 @@
 """Group offsets: the latest checkpoints become the committed offsets of groups that nobody uses on the target.
 
 A group that is empty there, or not there, only goes forward; one that has members, or may have some, is not touched. So
-a group that was read on the target keeps what it has reached.
+a group that was read on the target keeps what it has reached. Only one that is beyond the end of a mirror, which must
+have lost records, is brought back: it would wait for offsets to come again, and pass over what comes before them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,6 +15,7 @@ from heliograph.wire.groups import DEAD, EMPTY, Committed, Offsets, commit_offse
 from heliograph.wire.offsets import LATEST, list_offsets
 
 Place = tuple[str, int]
+Ends = Mapping[Place, int | WireError]
 _IDLE = frozenset({EMPTY, DEAD})
 
 
@@ -26,13 +28,18 @@ class GroupRound:
     untouched: dict[str, str] = field(default_factory=dict)  # group -> why
 
 
-def wanted_offsets(checkpoints: Iterable[Checkpoint], there: Offsets) -> Offsets:
-    """What to commit for one group that has committed `there`: only what brings it forward."""
-    return {
-        place: Committed(one.downstream, one.metadata)
-        for one in checkpoints
-        if (place := (one.topic, one.partition)) not in there or there[place].offset < one.downstream
-    }
+def wanted_offsets(checkpoints: Iterable[Checkpoint], there: Offsets, ends: Ends) -> Offsets:
+    """What to commit for one group that has committed `there`: what brings it forward, or back to where something is.
+    Nothing beyond the mirror's end: one that was made anew may end before what an old checkpoint says."""
+    wanted: Offsets = {}
+    for one in checkpoints:
+        place = one.topic, one.partition
+        end, before = ends.get(place), there.get(place)
+        if not isinstance(end, int) or one.downstream > end:
+            continue
+        if before is None or before.offset < one.downstream or before.offset > end:
+            wanted[place] = Committed(one.downstream, one.metadata)
+    return wanted
 
 
 async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> GroupRound:
@@ -52,7 +59,7 @@ async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> Gr
             outcome.untouched[group] = f"it is in use on the target (state {states[group]})"
         elif not isinstance(known, dict):  # without knowing what is there it could be moved back
             outcome.untouched[group] = f"its offsets on the target cannot be read: {known}"
-        elif offsets := wanted_offsets((one for one in checkpoints if _is_there(one, ends)), known):
+        elif offsets := wanted_offsets(checkpoints, known, ends):
             wanted[group] = offsets
         else:
             outcome.unchanged.append(group)
@@ -64,12 +71,6 @@ async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> Gr
     return outcome
 
 
-async def _ends(target: ClusterClient, places: Collection[Place]) -> Mapping[Place, int | WireError]:
+async def _ends(target: ClusterClient, places: Collection[Place]) -> Ends:
     topics = (await target.metadata({topic for topic, _partition in places})).topics if places else {}
     return await list_offsets(target, topics, places, LATEST, False)
-
-
-def _is_there(one: Checkpoint, ends: Mapping[Place, int | WireError]) -> bool:
-    """A mirror that was made anew may end before what an old checkpoint says."""
-    end = ends.get((one.topic, one.partition))
-    return isinstance(end, int) and one.downstream <= end

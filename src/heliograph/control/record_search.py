@@ -26,7 +26,7 @@ from heliograph.wire.records import read_kind
 _RUN = 100  # so many of the next records are looked for
 _ENOUGH = 20  # so many of them in a row must do, where a restart of MM2 or compaction has come between
 _NEAR = 10_000  # offsets between a noted pair and a position, up to which records are counted
-_BYTES = 64 << 20  # read in one round; the search goes on in the next
+_BYTES = 256 << 20  # read in one round; the search goes on in the next
 _FETCH = 1 << 20
 _A_RECORD = 100  # bytes beside key and value
 
@@ -97,13 +97,16 @@ class Matcher:
         count, start = max(self._longest, *((count, -start) for start, count in self._under_way), (0, 0))
         if count >= _ENOUGH:
             return Found(-start)
-        places = [self._seen[one] for one in self._run]
-        there = [one[0] for one in places if one]
+        there = [(number, self._seen[one]) for number, one in enumerate(self._run) if self._seen[one]]
         if not there:
             return None
-        # Compaction may have taken some; those that are there must be as surely the same, and in order.
-        sure = there == sorted(set(there)) and all(len(one) < 2 for one in places) and len(there) > len(places) // 2
-        return Found(min(there), "" if sure else "the mirror's records are not told apart well enough")
+        # The first of them that is there tells it alone, if nothing else looks like it, and enough others come behind.
+        number, places = there[0]
+        earliest = min(some[0] for _number, some in there)
+        alone = len(places) == 1 and self._run.count(self._run[number]) == 1
+        enough = len(there) >= min(_ENOUGH, len(self._run) // 2 + 1)
+        sure = alone and enough and places[0] == earliest
+        return Found(earliest, "" if sure else "the mirror's records are not told apart well enough")
 
 
 @dataclass(slots=True)
@@ -178,7 +181,7 @@ class RecordSearch:
             self._target, question.mirror, question.partition, search.at, end, committed_only=True
         )
         async for record in records:
-            if record.offset > search.latest and not any(matcher.busy for matcher in search.matchers):
+            if record.offset > search.latest + _RUN and not any(matcher.busy for matcher in search.matchers):
                 break
             for matcher in search.matchers:
                 found = matcher.next(record.offset, _content(record, search.timeless), record.offset == end - 1)

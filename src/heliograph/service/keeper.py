@@ -25,6 +25,7 @@ from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
+from heliograph.wire.offsets import LATEST, list_offsets
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +163,8 @@ class Keeper:
         if moved:
             topics = (await self._target.metadata({one.mirror for one in moved})).topics
             ids = {name: id_text(topic.id) for name, topic in topics.items() if not topic.error}
+            ends = await list_offsets(self._target, topics, {(k.mirror, k.partition) for k in moved}, LATEST, False)
+            moved = {k: at for k, at in moved.items() if _has_come_to(ends[k.mirror, k.partition], at)}
             client = self._target if self.flow.offset_syncs.on_target else self._source
             await self._syncs.run(moved, ids, client, flush=flush)
         self._syncs.forget(positions)
@@ -198,6 +201,11 @@ class Keeper:
             if self._untouched.get(group) != why:
                 log.info("%s: group %s is left alone: %s", self.flow.name, group, why)
         self._untouched = outcome.untouched
+
+
+def _has_come_to(end: int | WireError, at: Position) -> bool:
+    """Not so if the mirror was deleted and made again, and we have not heard of it from the copiers."""
+    return isinstance(end, int) and at.target <= end
 
 
 async def finished(keepers: "list[Keeper]", within: float) -> None:
