@@ -82,25 +82,25 @@ def test_what_was_decided_to_come_next_counts_at_once() -> None:
     assert [cut_back.target_of(source, _ID, 100) for source in (49, 50, 70)] == [49, 100, 100]
 
 
-@given(_logs(), st.integers(0, 80), st.integers(1, 3), st.integers(0, 60))
+@given(_histories(), st.integers(0, 60), st.integers(0, 60), st.integers(1, 3))
 def test_little_memory_says_the_same_or_that_it_has_forgotten(
-    log: tuple[list[int], list[Interval]], source: int, keep: int, needed: int
+    history: tuple[list[tuple[str, int]], Intervals], source: int, another: int, keep: int
 ) -> None:
-    offsets, intervals = log
-    little, full = Intervals(keep=keep), Intervals(intervals)
-    for one in intervals:
+    records, full = history
+    now, end = records[-1][0], len(records)
+    little = Intervals(keep=keep)
+    for one in full:
         little.put([one])
-    end = len(offsets)
-    found = little.target_of(source, _ID, end)
-    assert little.has_forgotten(source, _ID, end) == (found is None)
-    assert found is None or found == full.target_of(source, _ID, end)
-    # What was recalled may be forgotten again up to what is needed.
-    recalled = Intervals(intervals)
-    recalled.forget_before(needed, keep)
-    answer = full.target_of(source, _ID, end)
-    assert answer is not None
-    if answer >= needed:
-        assert recalled.target_of(source, _ID, end) == answer
+    for source_id in (now, "unknown"):
+        found, answer = little.target_of(source, source_id, end), full.target_of(source, source_id, end)
+        assert found == answer or little.has_forgotten(source, source_id, end)
+        assert not full.has_forgotten(source, source_id, end)
+    # What was recalled may be forgotten again, but for what is needed.
+    recalled = Intervals(full)
+    needed = [one for one in (recalled.needed_from(at, now, end) for at in (source, another)) if one is not None]
+    recalled.forget_before(min(needed, default=None), keep)
+    for at in (source, another):
+        assert recalled.target_of(at, now, end) == full.target_of(at, now, end)
 
 
 def test_what_others_have_copied_is_known_to_be_theirs() -> None:

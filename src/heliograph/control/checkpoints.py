@@ -101,7 +101,9 @@ class Checkpoints:
         questions: list[Question] = []
         for group, found in wanted.items():
             for place, committed in found.items():
-                if (question := translate.question(*place, committed)) is None:
+                spot = translate.spot(place, committed)
+                question = None if isinstance(spot, str) else spot.question(committed)
+                if question is None:
                     self._take(outcome, group, place, committed, translate)
                 else:
                     later.append((group, place, committed))
@@ -119,7 +121,7 @@ class Checkpoints:
     ) -> None:
         """Translate one position, and decide what is to be written down about it."""
         topic, partition = place
-        answer = translate(topic, partition, committed)
+        answer = translate(place, committed)
         if isinstance(answer, str):
             outcome.missing.append(Untranslated(group, topic, partition, answer))
             return
@@ -127,20 +129,27 @@ class Checkpoints:
             outcome.early.append(Untranslated(group, topic, partition, answer.why))
         name = checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
         new = Checkpoint(group, name, partition, committed.offset, answer.offset, committed.metadata)
-        if is_news(self.latest.get((group, name, partition)), new, translate.end(topic, partition), not answer.why):
+        if is_news(self.latest.get((group, name, partition)), new, translate.end(place), not answer.why):
             outcome.emitted.append(new)
         else:
             outcome.unchanged += 1
 
     async def _recall(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
         """Read far back in the ledger where a group is, once for all of them, and keep no more of it than is needed."""
-        asked = [(place, one) for found in wanted.values() for place, one in found.items()]
-        if forgotten := {place for place, one in asked if translate.has_forgotten(*place, one)}:
+        asked = [
+            (place, one, spot)
+            for found in wanted.values()
+            for place, one in found.items()
+            if isinstance(spot := translate.spot(place, one), _Spot)
+        ]
+        if forgotten := {place for place, one, spot in asked if spot.has_forgotten(one)}:
             await self._ledger.recall(forgotten)
+            translate.spots.clear()
         needed: dict[tuple[str, int], int] = {}
-        for place, one in asked:
-            if (known := translate.known(*place, one)) is not None:
-                needed[place] = min(known, needed.get(place, known))
+        for place, one, _spot in asked:
+            spot = translate.spot(place, one)
+            if isinstance(spot, _Spot) and (target := spot.needed_from(one)) is not None:
+                needed[place] = min(target, needed.get(place, target))
         self._ledger.release(needed)
 
     async def _write(self, emitted: list[Checkpoint], moment: int) -> None:
@@ -172,6 +181,45 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True)
+class _Spot:
+    """All about one source partition and its mirror."""
+
+    topic: Topic
+    mirror: Topic
+    partition: int
+    source_id: str
+    source_start: int
+    start: int
+    end: int
+    intervals: Intervals
+
+    def position(self, committed: Committed) -> int:
+        """What retention has taken from the source nobody reads any more."""
+        return max(committed.offset, self.source_start)
+
+    def known(self, committed: Committed) -> int | None:
+        """What the intervals say."""
+        return self.intervals.target_of(self.position(committed), self.source_id, self.end)
+
+    def question(self, committed: Committed) -> Question | None:
+        """What is to be looked for among records that we have not copied, if the position lies there."""
+        at = self.position(committed)
+        others = self.intervals.of_others(at, self.source_id, self.end)
+        return None if others is None else Question(self.topic, self.mirror, self.partition, at, others)
+
+    def has_forgotten(self, committed: Committed) -> bool:
+        """Whether the answer lies further back than what is kept in memory."""
+        return self.intervals.has_forgotten(self.position(committed), self.source_id, self.end)
+
+    def needed_from(self, committed: Committed) -> int | None:
+        return self.intervals.needed_from(self.position(committed), self.source_id, self.end)
+
+    def there(self, offset: int) -> int:
+        """Nor what it has taken from the mirror: a reader would be out of range, and sent who knows where."""
+        return max(offset, self.start)
+
+
+@dataclass(frozen=True, slots=True)
 class _Translator:
     flow: Flow
     ledger: Ledger
@@ -181,73 +229,51 @@ class _Translator:
     source_starts: Mapping[tuple[str, int], int | WireError]
     starts: Mapping[tuple[str, int], int | WireError]
     ends: Mapping[tuple[str, int], int | WireError]
+    spots: dict[tuple[str, int], _Spot | str] = field(default_factory=dict)
 
-    def __call__(self, topic: str, partition: int, committed: Committed) -> Translated | str:
+    def __call__(self, place: tuple[str, int], committed: Committed) -> Translated | str:
         """The mirror offset, or why there is none."""
-        if why := self._obstacle(topic, partition, committed):
-            return why
-        if (question := self.question(topic, partition, committed)) is not None:
+        spot = self.spot(place, committed)
+        if isinstance(spot, str):
+            return spot
+        if (question := spot.question(committed)) is not None:
             found = self.search.answer(question)
-            if isinstance(found, str):
-                return found
-            return Translated(self._there(topic, partition, found.target), found.why)
-        known = self.known(topic, partition, committed)
-        return "nothing was copied yet" if known is None else Translated(self._there(topic, partition, known))
+            return found if isinstance(found, str) else Translated(spot.there(found.target), found.why)
+        known = spot.known(committed)
+        return "nothing was copied yet" if known is None else Translated(spot.there(known))
 
-    def known(self, topic: str, partition: int, committed: Committed) -> int | None:
-        """What the intervals say."""
-        if self._obstacle(topic, partition, committed):
-            return None
-        at, source_id = self._position(topic, partition, committed), self._source_id(topic)
-        return self._intervals(topic, partition).target_of(at, source_id, self.end(topic, partition))
-
-    def question(self, topic: str, partition: int, committed: Committed) -> Question | None:
-        """What is to be looked for among records that we have not copied, if the position lies there."""
-        if self._obstacle(topic, partition, committed):
-            return None
-        at, source_id = self._position(topic, partition, committed), self._source_id(topic)
-        others = self._intervals(topic, partition).of_others(at, source_id, self.end(topic, partition))
-        mirror = self.mirrors[self.flow.mirror_name(topic)]
-        return None if others is None else Question(self.sources[topic], mirror, partition, at, others)
-
-    def has_forgotten(self, topic: str, partition: int, committed: Committed) -> bool:
-        """Whether the answer lies further back than what is kept in memory."""
-        if self._obstacle(topic, partition, committed):
-            return False
-        at, source_id = self._position(topic, partition, committed), self._source_id(topic)
-        return self._intervals(topic, partition).has_forgotten(at, source_id, self.end(topic, partition))
-
-    def end(self, topic: str, partition: int) -> int:
-        end = self.ends.get((self.flow.mirror_name(topic), partition))
-        return end if isinstance(end, int) else 0
-
-    def _obstacle(self, topic: str, partition: int, committed: Committed) -> str | None:
-        mirror = self.flow.mirror_name(topic)
+    def spot(self, place: tuple[str, int], committed: Committed) -> _Spot | str:
+        """What is known about the partition of a position, or why it cannot be translated."""
         if committed.offset < 0:
             return "the group has committed no offset"
+        if place not in self.spots:
+            self.spots[place] = self._spot(*place)
+        return self.spots[place]
+
+    def end(self, place: tuple[str, int]) -> int:
+        spot = self.spots.get(place)
+        return spot.end if isinstance(spot, _Spot) else 0
+
+    def _spot(self, topic: str, partition: int) -> _Spot | str:
+        mirror = self.flow.mirror_name(topic)
         if mirror not in self.mirrors or self.mirrors[mirror].error:
             return f"there is no mirror {mirror}"
         if topic not in self.sources or self.sources[topic].error:
             return "the topic is gone from the source"
         end = self.ends.get((mirror, partition))
-        return None if isinstance(end, int) else f"the mirror's end is not known: {end}"
-
-    def _position(self, topic: str, partition: int, committed: Committed) -> int:
-        """What retention has taken from the source nobody reads any more."""
-        start = self.source_starts.get((topic, partition))
-        return max(committed.offset, start) if isinstance(start, int) else committed.offset
-
-    def _there(self, topic: str, partition: int, offset: int) -> int:
-        """Nor what it has taken from the mirror: a reader would be out of range, and sent who knows where."""
-        start = self.starts.get((self.flow.mirror_name(topic), partition))
-        return max(offset, start) if isinstance(start, int) else offset
-
-    def _source_id(self, topic: str) -> str:
-        return id_text(self.sources[topic].id)
-
-    def _intervals(self, topic: str, partition: int) -> Intervals:
-        mirror = self.mirrors.get(self.flow.mirror_name(topic))
-        return self.ledger.of((topic, partition), id_text(mirror.id) if mirror is not None else "")
+        if not isinstance(end, int):
+            return f"the mirror's end is not known: {end}"
+        source_start, start = self.source_starts.get((topic, partition)), self.starts.get((mirror, partition))
+        return _Spot(
+            self.sources[topic],
+            self.mirrors[mirror],
+            partition,
+            id_text(self.sources[topic].id),
+            source_start if isinstance(source_start, int) else 0,
+            start if isinstance(start, int) else 0,
+            end,
+            self.ledger.of((topic, partition), id_text(self.mirrors[mirror].id)),
+        )
 
 
 def is_news(before: Checkpoint | None, new: Checkpoint, mirror_end: int, exact: bool = True) -> bool:

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 Partition = tuple[str, int]  # source topic, partition
 
@@ -60,7 +61,7 @@ class Intervals:
     def __init__(self, known: Iterable[Interval] = (), keep: int | None = None) -> None:
         self._known = list(known)
         self._keep = keep
-        self._first: Interval | None = None  # of all, where it is not kept
+        self._landmarks: list[Interval] = []  # those with which stretches begin, of what is not kept
         self._forward: list[int] | None = None
         self.forgotten_before = 0
 
@@ -94,27 +95,40 @@ class Intervals:
         """Where a reader that has come to this source offset goes on in the mirror, which ends at `end`: at the first
         record from there on, and at the end if that is not copied yet. None if it is not known (any more)."""
         one, following = self._around(source, source_id, end)
-        if one is None:  # what stands before the first interval was copied by others, or is forgotten
-            first = self._first or following
-            return 0 if first is not None and first.target == 0 and _is_before(source, source_id, first) else None
+        if one is None:
+            if following is None or self.has_forgotten(source, source_id, end):
+                return None
+            first, of_all = self._first(following)
+            # What stands before the first interval of all was copied by others.
+            return None if of_all and first.target > 0 else self._next(first, end).target
         if one.source_id != source_id:  # before the topic was created anew
-            return None if following is None else following.target
-        return _after(one, following, source, end)
+            return None if following is None else self._next(following, end).target
+        if following is None:
+            return min(one.target + source - one.source, end)
+        found = _within(one, following, source)
+        return self._next(following, end).target if found is None else found
 
     def has_forgotten(self, source: int, source_id: str, end: int) -> bool:
         """Whether the answer for this source offset lies among what is not kept in memory."""
-        if self._first is None or self._around(source, source_id, end)[0] is not None:
+        if not self._landmarks or self._around(source, source_id, end)[0] is not None:
             return False
-        return not _is_before(source, source_id, self._first)
+        since = takewhile(lambda one: one.source_id == source_id, reversed(self._landmarks))
+        return any(one.source <= source for one in since)
+
+    def needed_from(self, source: int, source_id: str, end: int) -> int | None:
+        """The mirror offset from which on intervals must be known to answer for this source offset; None if the last
+        ones will do."""
+        one = self._around(source, source_id, end)[0]
+        return None if one is None else one.target
 
     def of_others(self, source: int, source_id: str, end: int) -> Others | None:
         """What another tool has copied, where this source offset falls into that."""
         one, following = self._around(source, source_id, end)
         if one is None:
-            first = self._first or following
-            if first is None or first.target == 0 or not _is_before(source, source_id, first):
+            if following is None or self.has_forgotten(source, source_id, end):
                 return None
-            return Others(0, first.target, first.source)
+            first, of_all = self._first(following)
+            return Others(0, first.target, first.source) if of_all and first.target > 0 else None
         if following is None or one.source_id != source_id or following.shift <= one.shift:
             return None
         ours = following.target - (following.shift - one.shift)
@@ -137,6 +151,23 @@ class Intervals:
                 return known[at - 1], known[at] if at < until else None
             following = start
         return None, known[following] if following < until else None
+
+    def _first(self, one: Interval) -> tuple[Interval, bool]:
+        """The first interval of the same source topic, and whether there is none before it."""
+        for landmark in reversed(self._landmarks):
+            if landmark.source_id != one.source_id:
+                return one, False
+            one = landmark
+        return one, True
+
+    def _next(self, following: Interval, end: int) -> Interval:
+        """Where the next record is, if it is not before `following`: there, unless the source was cut back since to
+        that place or an earlier one."""
+        for one in (*self._landmarks, *(self._known[start] for start in self._stretches())):
+            there = one.target < end or one.count == 0
+            if following.target < one.target <= end and there and _begins_again(one, following):
+                following = one
+        return following
 
     def _stretches(self) -> list[int]:
         """Where source offsets begin to grow anew: they go back where the source was cut back or made again."""
@@ -161,21 +192,22 @@ class Intervals:
         left = [one.part(one.target, start) for one in before if one.end > start]
         right = [one.part(end, one.end) for one in behind if one.end > end > start]
         self._known[first - len(left) : after] = [*left, *new, *right]
-        self.forgotten_before = min(self.forgotten_before, self._known[0].target)
-        if self._first is not None and self._known[0].target <= self._first.target:
-            self._first = None
+        if self._landmarks and start <= self.forgotten_before:
+            self._landmarks = [*(one for one in self._landmarks if one.target < start), new[0]]
+            self.forgotten_before = start
         if self._keep is not None and len(self._known) > 2 * self._keep:
             self._forget(len(self._known) - self._keep)
 
     def forget_before(self, target: int | None, keep: int) -> None:
-        """Keep what is needed to answer with a mirror offset or a later one, and not less than the last ones."""
-        needed = len(self._known) if target is None else bisect_left(self._known, target, key=_target) - 1
+        """Keep what is needed from a mirror offset on, and not less than the last ones."""
+        needed = len(self._known) if target is None else bisect_right(self._known, target, key=_target) - 1
         self._forget(min(needed, len(self._known) - keep))
 
     def _forget(self, count: int) -> None:
         if count <= 0:
             return
-        self._first = self._first or self._known[0]
+        starts = [start for start in self._stretches() if start <= count and (start > 0 or not self._landmarks)]
+        self._landmarks += [self._known[start] for start in starts]
         del self._known[:count]
         self._forward = None
         self.forgotten_before = self._known[0].target
@@ -193,20 +225,18 @@ class Intervals:
         return True
 
 
-def _after(one: Interval, following: Interval | None, source: int, end: int) -> int:
-    """Within one interval, or between it and the next. Where records of others stand between them, they may be copies
+def _within(one: Interval, following: Interval, source: int) -> int | None:
+    """Within one interval; None between it and the next. Where records of others stand between them, they may be copies
     of the source's all the same (another tool's): then it is rather read again than passed over."""
-    if following is None:
-        return min(one.target + source - one.source, end)
     ours = following.target - max(0, following.shift - one.shift)
     count = min(ours - one.target, following.source - one.source)
     if source - one.source < count:
         return one.target + source - one.source
-    return ours if following.shift > one.shift and one.source + count < following.source else following.target
+    return ours if following.shift > one.shift and one.source + count < following.source else None
 
 
-def _is_before(source: int, source_id: str, first: Interval) -> bool:
-    return first.source_id == source_id and source < first.source
+def _begins_again(one: Interval, earlier: Interval) -> bool:
+    return one.source_id == earlier.source_id and one.source <= earlier.source
 
 
 def _target(one: Interval) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from heliograph.control.acls import AclSync
-from heliograph.control.checkpoints import Checkpoints
+from heliograph.control.checkpoints import Checkpoints, Untranslated
 from heliograph.control.configs import sync_configs
 from heliograph.control.connect_offsets import OffsetsForMm2
 from heliograph.control.groups import sync_groups
@@ -56,6 +56,7 @@ class Keeper:
         self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
         self._loaded = False
         self._untouched: dict[str, str] = {}
+        self._early: set[Untranslated] = set()
         self._failed_settings: dict[str, str] = {}
         self._said: dict[str, str] = {}  # job -> what went wrong with it last
 
@@ -188,6 +189,17 @@ class Keeper:
         outcome = await self.checkpoints.run()
         if outcome.emitted:
             log.debug("%s: %d checkpoints written", self.flow.name, len(outcome.emitted))
+        for one in outcome.early:
+            if one not in self._early:
+                log.info(
+                    "%s: group %s would read some records of %s-%d again: %s",
+                    self.flow.name,
+                    one.group,
+                    one.topic,
+                    one.partition,
+                    one.why,
+                )
+        self._early = set(outcome.early)
 
     async def _sync_groups(self) -> None:
         if not self._loaded:
