@@ -3,7 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.model.intervals import Interval, Intervals
+from heliograph.control.checkpoints import is_news
+from heliograph.control.groups import OnTarget, Verdict
+from heliograph.model.intervals import Interval, Intervals, Others
+from heliograph.model.mm2_records import Checkpoint
+from heliograph.wire.groups import Committed
 
 _ID = "a" * 32
 
@@ -29,6 +33,94 @@ def test_a_reader_goes_on_at_the_first_record_that_it_has_not_read(
     end = data.draw(st.integers(0, len(offsets)), "copied so far")
     expected = next((at for at, offset in enumerate(offsets[:end]) if offset >= source), end)
     assert Intervals(intervals).target_of(source, _ID, end) == expected
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], Intervals]:
+    """A mirror of a source that was cut back or made anew now and then: for each of its records the source topic and
+    offset that it has come from, as far as the source still has it; and the intervals that say so."""
+    records: list[tuple[str, int]] = []
+    intervals = Intervals()
+    at, source_id = 0, "s0"
+    for number, (step, gap, count) in enumerate(draw(st.lists(_steps, min_size=1, max_size=10))):
+        if step == "again":
+            at, source_id = 0, f"s{number}"
+        elif step == "cut":
+            at, gap = draw(st.integers(0, at)), 0  # a gap right behind a cut is not told from one before
+            records = [(one, offset if one != source_id or offset < at else -1) for one, offset in records]
+            intervals.put([Interval(len(records), at, 0, source_id)])
+        at += gap
+        intervals.put([Interval(len(records), at, count, source_id)])
+        records += [(source_id, offset) for offset in range(at, at + count)]
+        at += count
+    return records, intervals
+
+
+_steps = st.tuples(st.sampled_from(["on", "on", "on", "cut", "again"]), st.integers(0, 3), st.integers(1, 5))
+
+
+@given(_histories(), st.integers(0, 60))
+def test_the_same_where_the_source_went_back_or_was_made_anew(
+    history: tuple[list[tuple[str, int]], Intervals], source: int
+) -> None:
+    records, intervals = history
+    now, end = records[-1][0], len(records)
+    expected = next((at for at, (one, offset) in enumerate(records) if one == now and offset >= source), end)
+    assert intervals.target_of(source, now, end) == expected
+
+
+def test_a_plan_that_has_not_come_true_does_not_count() -> None:
+    """50 to 59 were planned for mirror offset 10 on and did not come; then 50 to 54 were gone, and 55 to 59 came."""
+    known = Intervals()
+    for planned in (Interval(0, 0, 10, _ID), Interval(10, 50, 10, _ID), Interval(10, 55, 5, _ID)):
+        known.put([planned])
+    assert [known.target_of(source, _ID, 15) for source in (9, 10, 55, 57, 59, 60, 70)] == [9, 10, 10, 12, 14, 15, 15]
+
+
+def test_what_was_decided_to_come_next_counts_at_once() -> None:
+    cut_back = Intervals([Interval(0, 0, 100, _ID), Interval(100, 50, 0, _ID)])
+    assert [cut_back.target_of(source, _ID, 100) for source in (49, 50, 70)] == [49, 100, 100]
+
+
+@given(_histories(), st.integers(0, 60), st.integers(0, 60), st.integers(1, 3))
+def test_little_memory_says_the_same_or_that_it_has_forgotten(
+    history: tuple[list[tuple[str, int]], Intervals], source: int, another: int, keep: int
+) -> None:
+    records, full = history
+    now, end = records[-1][0], len(records)
+    little = Intervals(keep=keep)
+    for one in full:
+        little.put([one])
+    for source_id in (now, "unknown"):
+        found, answer = little.target_of(source, source_id, end), full.target_of(source, source_id, end)
+        assert found == answer or little.has_forgotten(source, source_id, end)
+        assert not full.has_forgotten(source, source_id, end)
+    # What was recalled may be forgotten again, but for what is needed.
+    recalled = Intervals(full)
+    needed = [one for one in (recalled.needed_from(at, now, end) for at in (source, another)) if one is not None]
+    recalled.forget_before(min(needed, default=None), keep)
+    for at in (source, another):
+        assert recalled.target_of(at, now, end) == full.target_of(at, now, end)
+
+
+def test_what_others_have_copied_is_known_to_be_theirs() -> None:
+    """MM2 before us, up to source offset 700; and between our first 10 records and the rest, up to 1510."""
+    known = Intervals([Interval(500, 700, 10, _ID), Interval(1010, 1510, 0, _ID, shift=500)])
+    found = [known.of_others(source, _ID, 1100) for source in (0, 699, 700, 709, 710, 1509, 1510)]
+    before, between = Others(0, 500, 700), Others(510, 1010, 1510)
+    assert found == [before, before, None, None, between, between, None]
+    assert known.of_others(5, "another", 1100) is None
+
+
+def test_that_others_were_there_first_is_not_forgotten() -> None:
+    known = Intervals(keep=2)
+    for number in range(10):
+        known.put([Interval(100 + number, 1000 + 10 * number, 1, _ID)])
+    assert known.of_others(999, _ID, 110) == Others(0, 100, 1000)
+    assert not known.has_forgotten(999, _ID, 110)
+    assert known.of_others(1000, _ID, 110) is None
+    assert known.has_forgotten(1000, _ID, 110)
+    assert not known.has_forgotten(1000, "another", 110)
 
 
 def test_an_interval_without_an_end_holds_for_all_that_follows() -> None:
@@ -67,3 +159,32 @@ def test_what_another_tool_has_copied_between_is_rather_read_again_than_passed_o
     known = Intervals([Interval(0, 1000, 0, _ID), Interval(1510, 3010, 0, _ID, shift=500)])
     found = [known.target_of(source, _ID, 1600) for source in (2009, 2010, 2400, 3009, 3010, 3020)]
     assert found == [1009, 1010, 1010, 1010, 1510, 1520]
+
+
+def test_a_checkpoint_that_lies_beyond_where_the_group_belongs_is_put_right() -> None:
+    def at(upstream: int, downstream: int) -> Checkpoint:
+        return Checkpoint("g", "t", 0, upstream, downstream)
+
+    assert not is_news(at(500, 500), at(500, 500), 600)
+    assert not is_news(at(500, 500), at(510, 500), 600)
+    assert is_news(at(500, 500), at(400, 450), 600)  # the group went back
+    assert is_news(at(500, 500), at(500, 200), 600)  # the mirror was made anew, from a later source offset on
+    assert not is_news(at(500, 500), at(500, 200), 600, exact=False)
+    assert is_news(at(500, 500), at(500, 200), 300, exact=False)
+
+
+def test_groups_go_forward_on_the_target_or_back_to_where_something_is() -> None:
+    place, group = ("t", 0), "g"
+    there = {
+        None: Verdict.DUE,
+        49: Verdict.DUE,
+        50: Verdict.SYNCED,
+        60: Verdict.AHEAD,
+        70: Verdict.AHEAD,
+        71: Verdict.DUE,
+    }
+    for before, wanted in there.items():
+        known = {} if before is None else {place: Committed(before)}
+        assert OnTarget({group: "Empty"}, {group: known}, {place: 70}).verdict(group, place, 50) is wanted
+    assert OnTarget({group: "Empty"}, {group: {}}, {place: 49}).verdict(group, place, 50) is Verdict.BEYOND
+    assert OnTarget({group: "Empty"}, {group: {}}, {}).verdict(group, place, 50) is Verdict.BEYOND

@@ -113,12 +113,26 @@ def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
             copied(producer.count)
             producer.stop()
             copied(producer.count - 1)
+            _check_positions(pair, topic, mirror, producer.count)
     for partition in range(3):
         assert pair.b.read(mirror, partition) == pair.a.read(topic, partition)
         assert len(pair.b.read(mirror, partition)) == producer.count
     said = log.read_text()
     assert said.count(f"mirror {mirror}-0 taken over from MirrorMaker 2") == 2
     assert "waiting for MirrorMaker 2 to be gone" in said
+
+
+def _check_positions(pair: Pair, topic: str, mirror: str, end: int) -> None:
+    """Mirror and source are the same, so offsets must be: also of what MM2 has copied, before us and between."""
+    positions = {f"{topic}-group-{number}": end * number // 11 for number in range(12)}
+    for group, offset in positions.items():
+        pair.a.commit(group, topic, offset)
+
+    def there() -> dict[str, int]:
+        found = on(pair.b, lambda client: committed_offsets(client, list(positions)))
+        return {group: one[mirror, 0].offset for group, one in found.items() if isinstance(one, dict) and one}
+
+    until(lambda: there() == positions)
 
 
 def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(

@@ -1,7 +1,8 @@
 """Group offsets: the latest checkpoints become the committed offsets of groups that nobody uses on the target.
 
 A group that is empty there, or not there, only goes forward; one that has members, or may have some, is not touched. So
-a group that was read on the target keeps what it has reached.
+a group that was read on the target keeps what it has reached. Only one that is beyond the end of a mirror, which must
+have lost records, is brought back: it would wait for offsets to come again, and pass over what comes before them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -47,7 +48,8 @@ class OnTarget:
     ends: Mapping[Place, int | WireError]
 
     def verdict(self, group: str, place: Place, offset: int) -> Verdict:
-        """The one rule: an idle group goes forward, to what is there; any other is not touched."""
+        """The one rule: an idle group goes forward, to what is there, or back to it from beyond the mirror's end; any
+        other is not touched."""
         if self.states.get(group) not in IDLE:
             return Verdict.ACTIVE
         known = self.committed.get(group)
@@ -56,7 +58,7 @@ class OnTarget:
         end = self.ends.get(place)
         if not isinstance(end, int) or offset > end:
             return Verdict.BEYOND
-        if place not in known or known[place].offset < offset:
+        if place not in known or known[place].offset < offset or known[place].offset > end:
             return Verdict.DUE
         return Verdict.AHEAD if known[place].offset > offset else Verdict.SYNCED
 

@@ -32,6 +32,7 @@ class Ledger:
         self.next_offset = next_offset
         # Whether some mirrors keep, or kept, the source's offsets.
         self.knows_gaps = any(one.filler or one.filled_before for ids in self._known.values() for one in ids.values())
+        self._recalled: set[Partition] = set()
         self._reading = asyncio.Lock()
 
     async def catch_up(self) -> None:
@@ -42,7 +43,7 @@ class Ledger:
             if end <= self.next_offset:
                 return
             for entry in await self._read(topic, self.next_offset, end):
-                self._note(entry)
+                self._note(entry, _KEEP)
             self.next_offset = end
 
     async def recall(self, partitions: Collection[Partition]) -> None:
@@ -54,7 +55,14 @@ class Ledger:
                 self._known.pop(one, None)
             for entry in entries:
                 if entry.partition in partitions:
-                    self._note(entry, keep=None)
+                    self._note(entry, None)
+            self._recalled.update(partitions)
+
+    def release(self, needed: Mapping[Partition, int]) -> None:
+        """Forget what was recalled and is not needed any more: `needed` tells from which mirror offset on it is."""
+        for partition in self._recalled:
+            for intervals in self._known.get(partition, {}).values():
+                intervals.forget_before(needed.get(partition), _KEEP)
 
     async def write(self, entries: Sequence[Entry]) -> None:
         """Returns when all in-sync replicas of the target have it."""
@@ -62,7 +70,7 @@ class Ledger:
             return
         await write(self._target, await own_topic(self._target, self.topic), 0, map(to_record, entries))
         for entry in entries:
-            self._note(entry)
+            self._note(entry, _KEEP)
 
     def of(self, partition: Partition, mirror_id: str) -> Intervals:
         known = self._known.setdefault(partition, {})
@@ -73,7 +81,7 @@ class Ledger:
     def all_of(self, partition: Partition) -> Known:
         return self._known.get(partition, {})
 
-    def _note(self, entry: Entry, keep: int | None = _KEEP) -> None:
+    def _note(self, entry: Entry, keep: int | None) -> None:
         known = self._known.setdefault(entry.partition, {})
         if entry.mirror_id not in known:
             known[entry.mirror_id] = Intervals(keep=keep)
@@ -84,8 +92,10 @@ class Ledger:
 
     async def _read(self, topic: Topic, start: int, end: int) -> list[Entry]:
         start = max(start, await one_offset(self._target, topic, 0, EARLIEST, False))
-        return [
-            from_record(record.key, record.value)
-            async for record in read(self._target, topic, 0, start, end)
-            if record.key is not None and record.value is not None
-        ]
+        latest: dict[bytes, bytes] = {}
+        async for record in read(self._target, topic, 0, start, end):
+            if record.key is not None:
+                latest.pop(record.key, None)
+                if record.value is not None:  # else it was pruned
+                    latest[record.key] = record.value
+        return [from_record(key, value) for key, value in latest.items()]

@@ -11,6 +11,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 Partition = tuple[str, int]  # source topic, partition
 _NO_END = 1 << 63
@@ -51,6 +52,16 @@ class Interval:
         return Interval(start, self.source_of(start), end - start, self.source_id, self.shift, fill)
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """A stretch of the mirror that another tool has copied: from `start` up to `end`, the last of it from before
+    `source_end`. Which record is which is not written down anywhere."""
+
+    start: int
+    end: int
+    source_end: int
+
+
 class Intervals:
     """All that is known about one mirror partition, in the order of mirror offsets.
 
@@ -61,6 +72,8 @@ class Intervals:
     def __init__(self, known: Iterable[Interval] = (), keep: int | None = None) -> None:
         self._known = list(known)
         self._keep = keep
+        self._landmarks: list[Interval] = []  # those with which stretches begin, of what is not kept
+        self._forward: list[int] | None = None
         self.forgotten_before = 0
         self.filler = ""  # whose transactions fill the last of the gaps, if any
 
@@ -134,17 +147,93 @@ class Intervals:
     def target_of(self, source: int, source_id: str, end: int) -> int | None:
         """Where a reader that has come to this source offset goes on in the mirror, which ends at `end`: at the first
         record from there on, and at the end if that is not copied yet. None if it is not known (any more)."""
-        following = None
-        for one in reversed(self._known):
-            if one.source_id != source_id:  # before the topic was created anew
-                return None if following is None else following.target
-            if one.target > end:
-                continue  # planned only
-            if one.source <= source:
-                return _after(one, following, source, end)
-            following = one
-        # What stands before the first interval was copied by others, or is forgotten.
-        return 0 if following is not None and following.target == 0 else None
+        one, following = self._around(source, source_id, end)
+        if one is None:
+            if following is None or self.has_forgotten(source, source_id, end):
+                return None
+            first, of_all = self._first(following)
+            # What stands before the first interval of all was copied by others.
+            return None if of_all and first.target > 0 and not first.fill else self._next(first, end).target
+        if one.source_id != source_id:  # before the topic was created anew
+            return None if following is None else self._next(following, end).target
+        if following is None:
+            return min(one.target + source - one.source, end)
+        found = _within(one, following, source)
+        return self._next(following, end).target if found is None else found
+
+    def has_forgotten(self, source: int, source_id: str, end: int) -> bool:
+        """Whether the answer for this source offset lies among what is not kept in memory."""
+        if not self._landmarks or self._around(source, source_id, end)[0] is not None:
+            return False
+        since = takewhile(lambda one: one.source_id == source_id, reversed(self._landmarks))
+        return any(one.source <= source for one in since)
+
+    def needed_from(self, source: int, source_id: str, end: int) -> int | None:
+        """The mirror offset from which on intervals must be known to answer for this source offset; None if the last
+        ones will do."""
+        one = self._around(source, source_id, end)[0]
+        return None if one is None else one.target
+
+    def of_others(self, source: int, source_id: str, end: int) -> Others | None:
+        """What another tool has copied, where this source offset falls into that."""
+        one, following = self._around(source, source_id, end)
+        if one is None:
+            if following is None or self.has_forgotten(source, source_id, end):
+                return None
+            first, of_all = self._first(following)
+            others = of_all and first.target > 0 and not first.fill
+            return Others(0, first.target, first.source) if others else None
+        if following is None or one.source_id != source_id or following.shift <= one.shift:
+            return None
+        if following.source - one.source == following.target - one.target:
+            return None  # a gap, on both sides
+        ours = following.target - (following.shift - one.shift)
+        return Others(ours, following.target, following.source) if one.source_of(ours) <= source else None
+
+    def _around(self, source: int, source_id: str, end: int) -> tuple[Interval | None, Interval | None]:
+        """The last interval that does not begin behind this source offset, and the one behind it, of those that a
+        mirror that ends at `end` has. The first of the two may be the last one of an earlier source topic."""
+        known, until = self._known, bisect_right(self._known, end, key=_target)
+        if until > 1 and known[until - 1].target == end and known[until - 1].count > 0:
+            until -= 1  # what is only planned to come may never come, or look otherwise then
+        following = until
+        for start in reversed(self._stretches()):
+            if start >= until:
+                continue
+            if known[start].source_id != source_id:
+                return known[following - 1], known[following] if following < until else None
+            if known[start].source <= source:
+                at = bisect_right(known, source, start, following, key=_source)
+                return known[at - 1], known[at] if at < until else None
+            following = start
+        return None, known[following] if following < until else None
+
+    def _first(self, one: Interval) -> tuple[Interval, bool]:
+        """The first interval of the same source topic, and whether there is none before it."""
+        for landmark in reversed(self._landmarks):
+            if landmark.source_id != one.source_id:
+                return one, False
+            one = landmark
+        return one, True
+
+    def _next(self, following: Interval, end: int) -> Interval:
+        """Where the next record is, if it is not before `following`: there, unless the source was cut back since to
+        that place or an earlier one."""
+        for one in (*self._landmarks, *(self._known[start] for start in self._stretches())):
+            there = one.target < end or one.count == 0
+            if following.target < one.target <= end and there and _begins_again(one, following):
+                following = one
+        return following
+
+    def _stretches(self) -> list[int]:
+        """Where source offsets begin to grow anew: they go back where the source was cut back or made again."""
+        if self._forward is None:
+            self._forward = [
+                at
+                for at, one in enumerate(self._known)
+                if at == 0 or one.source <= self._known[at - 1].source or one.source_id != self._known[at - 1].source_id
+            ]
+        return self._forward
 
     def put(self, new: Sequence[Interval]) -> None:
         """Take in intervals that follow one another without a gap in the mirror."""
@@ -152,6 +241,9 @@ class Intervals:
         beginning = self.covering(start)
         if beginning is not None and beginning.target == start and beginning.fill and not new[0].fill and end > start:
             new = [replace(new[0], fill=True), *new[1:]]
+        if start < end <= self.forgotten_before:
+            return
+        self._forward = None
         first = bisect_left(self._known, start, key=_target)
         # A beginning without records is a decision about all that follows; what was planned there counts no more.
         after = bisect_left(self._known, end, key=_target) if end > start else len(self._known)
@@ -162,9 +254,25 @@ class Intervals:
         if _own_end(new[-1], following) < end:  # planned on the assumption of other gaps
             after = len(self._known)
         self._known[first - len(left) : after] = [*left, *new, *right]
+        if self._landmarks and start <= self.forgotten_before:
+            self._landmarks = [*(one for one in self._landmarks if one.target < start), new[0]]
+            self.forgotten_before = start
         if self._keep is not None and len(self._known) > 2 * self._keep:
-            del self._known[: -self._keep]
-            self.forgotten_before = self._known[0].target
+            self._forget(len(self._known) - self._keep)
+
+    def forget_before(self, target: int | None, keep: int) -> None:
+        """Keep what is needed from a mirror offset on, and not less than the last ones."""
+        needed = len(self._known) if target is None else bisect_right(self._known, target, key=_target) - 1
+        self._forget(min(needed, len(self._known) - keep))
+
+    def _forget(self, count: int) -> None:
+        if count <= 0:
+            return
+        starts = [start for start in self._stretches() if start <= count and (start > 0 or not self._landmarks)]
+        self._landmarks += [self._known[start] for start in starts]
+        del self._known[:count]
+        self._forward = None
+        self.forgotten_before = self._known[0].target
 
     def agree(self, planned: Iterable[Interval]) -> bool:
         """Whether all of this is known already."""
@@ -181,16 +289,20 @@ class Intervals:
         return True
 
 
-def _after(one: Interval, following: Interval | None, source: int, end: int) -> int:
-    """Within one interval, or between it and the next. Where records of others stand between them, they may be copies
+def _within(one: Interval, following: Interval, source: int) -> int | None:
+    """Within one interval; None between it and the next. Where records of others stand between them, they may be copies
     of the source's all the same (another tool's): then it is rather read again than passed over."""
-    if following is None or one.source - one.target == following.source - following.target:
-        return min(one.target + source - one.source, end)
+    if one.source - one.target == following.source - following.target:
+        return one.target + source - one.source
     ours = following.target - max(0, following.shift - one.shift)
     count = min(ours - one.target, following.source - one.source)
     if source - one.source < count:
         return one.target + source - one.source
-    return ours if following.shift > one.shift and one.source + count < following.source else following.target
+    return ours if following.shift > one.shift and one.source + count < following.source else None
+
+
+def _begins_again(one: Interval, earlier: Interval) -> bool:
+    return one.source_id == earlier.source_id and one.source <= earlier.source
 
 
 def _own_end(one: Interval, following: Interval | None) -> int:
@@ -206,6 +318,10 @@ def _target(one: Interval) -> int:
 def _own_number(one: Interval) -> int:
     """How many records of ours stand in the mirror before it."""
     return one.target - one.shift
+
+
+def _source(one: Interval) -> int:
+    return one.source
 
 
 def _same(known: Interval, planned: Interval) -> bool:
@@ -242,18 +358,17 @@ def to_record(entry: Entry) -> tuple[bytes, bytes]:
         "source": first.source,
         "runs": runs,
         "source_id": first.source_id,
-        "mirror_id": entry.mirror_id,
         "shift": first.shift,
     }
     if entry.filler:
         value["filler"] = entry.filler
     if first.fill:
         value["fill"] = True
-    return _json([*entry.partition, first.target, last.end]), _json(value)
+    return _json([*entry.partition, first.target, last.end, entry.mirror_id]), _json(value)
 
 
 def from_record(key: bytes, value: bytes) -> Entry:
-    topic, partition, target, _end = json.loads(key)
+    topic, partition, target, _end, *mirror_id = json.loads(key)
     fields = json.loads(value)
     source, runs, shift, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
     intervals = []
@@ -264,7 +379,9 @@ def from_record(key: bytes, value: bytes) -> Entry:
         target += runs[at] + (gap if filler else 0)
         source += runs[at] + gap
         shift += gap if filler else 0
-    return Entry((topic, partition), fields["mirror_id"], tuple(intervals), filler)
+    # Until it became part of the key, the id of the mirror stood in the value.
+    mirror = mirror_id[0] if mirror_id else fields["mirror_id"]
+    return Entry((topic, partition), mirror, tuple(intervals), filler)
 
 
 def _json(value: object) -> bytes:

@@ -11,19 +11,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from heliograph.control.acls import AclSync
-from heliograph.control.checkpoints import Checkpoints
+from heliograph.control.checkpoints import Checkpoints, Untranslated
 from heliograph.control.configs import sync_configs
 from heliograph.control.connect_offsets import OffsetsForMm2
 from heliograph.control.groups import sync_groups
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
+from heliograph.control.pruning import prune
 from heliograph.control.topics import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
+from heliograph.wire.offsets import LATEST, list_offsets
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ _SYNCS_EVERY = 5.0
 # Pairs that are not far enough behind the last are written after this time at the latest, and how far copying has come;
 # as MM2 does by default.
 _FLUSHED_EVERY = 60.0
+_PRUNED_EVERY = 3600.0
 _SLOW = 10.0  # a job that takes longer is worth a line
 
 
@@ -53,6 +56,7 @@ class Keeper:
         self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
         self._loaded = False
         self._untouched: dict[str, str] = {}
+        self._early: set[Untranslated] = set()
         self._failed_settings: dict[str, str] = {}
         self._said: dict[str, str] = {}  # job -> what went wrong with it last
 
@@ -105,6 +109,7 @@ class Keeper:
                 ("access rules", flow.topic_sync.acls_every, lambda: self._acls.run(self._source, self._target)),
                 ("offset syncs", _SYNCS_EVERY if flow.offset_syncs.enabled else None, self._write_syncs),
                 ("offsets for MirrorMaker 2", _FLUSHED_EVERY, self._write_for_mm2),
+                ("intervals that are past", _PRUNED_EVERY, self._prune),
             ]
         if CHECKPOINT in flow.parts and groups.checkpoints_every is not None:
             jobs += [
@@ -159,6 +164,8 @@ class Keeper:
         if moved:
             topics = (await self._target.metadata({one.mirror for one in moved})).topics
             ids = {name: id_text(topic.id) for name, topic in topics.items() if not topic.error}
+            ends = await list_offsets(self._target, topics, {(k.mirror, k.partition) for k in moved}, LATEST, False)
+            moved = {k: at for k, at in moved.items() if _has_come_to(ends[k.mirror, k.partition], at)}
             client = self._target if self.flow.offset_syncs.on_target else self._source
             await self._syncs.run(moved, ids, client, flush=flush)
         self._syncs.forget(positions)
@@ -169,6 +176,11 @@ class Keeper:
     async def _write_for_mm2(self) -> None:
         await self._for_mm2.run(self._positions(), self._target)
 
+    async def _prune(self) -> None:
+        count = await prune(self.flow, self._source, self._target)
+        if count:
+            log.info("%s: %d intervals of records that are gone from both clusters deleted", self.flow.name, count)
+
     async def _write_checkpoints(self) -> None:
         if not self._loaded:
             await self.checkpoints.load()
@@ -177,6 +189,17 @@ class Keeper:
         outcome = await self.checkpoints.run()
         if outcome.emitted:
             log.debug("%s: %d checkpoints written", self.flow.name, len(outcome.emitted))
+        for one in outcome.early:
+            if one not in self._early:
+                log.info(
+                    "%s: group %s would read some records of %s-%d again: %s",
+                    self.flow.name,
+                    one.group,
+                    one.topic,
+                    one.partition,
+                    one.why,
+                )
+        self._early = set(outcome.early)
 
     async def _sync_groups(self) -> None:
         if not self._loaded:
@@ -190,6 +213,11 @@ class Keeper:
             if self._untouched.get(group) != why:
                 log.info("%s: group %s is left alone: %s", self.flow.name, group, why)
         self._untouched = outcome.untouched
+
+
+def _has_come_to(end: int | WireError, at: Position) -> bool:
+    """Not so if the mirror was deleted and made again, and we have not heard of it from the copiers."""
+    return isinstance(end, int) and at.target <= end
 
 
 async def finished(keepers: "list[Keeper]", within: float) -> None:
