@@ -190,8 +190,9 @@ PRESERVE_MAX_GAP = Setting(
     "heliograph.preserve.max.gap",
     Whole(0, 2**31 - 1),
     str(DEFAULT_KEPT.most_gap),
-    "With `preserve`: how many offsets without a record may be filled up between two records, at some hundreds per "
-    "second. Behind a wider gap the partition's offsets are translated.",
+    "With `preserve`: how many offsets without a record may be filled up between two records: some thousands per "
+    "second with ClusterAction on the target, else some hundreds. Behind a wider gap the partition's offsets are "
+    "translated.",
     places.FLOW,
     acted=True,
 )

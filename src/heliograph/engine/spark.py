@@ -112,7 +112,9 @@ class Engine:
             defaults |= {
                 "spark.driver.memory": "512m",
                 "spark.driver.extraJavaOptions": (
-                    f"-XX:-UsePerfData -Xss1m -Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j}"
+                    # It schedules and nothing else: what takes long to compile or to collect would never pay.
+                    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss1m "
+                    f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j}"
                 ),
             }
         return defaults

@@ -86,8 +86,8 @@ def reason(
         return Reason(NOT_COPIED, text, advice)
     if verdict is Verdict.DUE:
         soon = f"the running flow does it within {flow.groups.sync_every:g} s; --sync does it now"
-        return Reason(DUE, "to be written by the next round", soon)
-    return Reason(SYNCED, _gone(flow, one, at))
+        return Reason(DUE, f"to be written by the next round{_early(one)}", soon)
+    return Reason(SYNCED, _gone(flow, one, at) or _early(one).removeprefix("; "))
 
 
 def unreadable(error: object, alias: str, group: str) -> Reason:
@@ -111,6 +111,10 @@ def _untranslated(flow: Flow, one: Translated, answer: Unknown, at: Standing) ->
         checkpoints.BEFORE_LEDGER: f"comes when the group has read on {source} up to what Heliograph has copied",
     }
     return Reason(answer.reason, answer.text, advice.get(answer.reason, f"see to the brokers of {target}"))
+
+
+def _early(one: Translated) -> str:
+    return f"; it would read some records again: {one.why}" if one.why else ""
 
 
 def _gone(flow: Flow, one: Translated, at: Standing) -> str:
