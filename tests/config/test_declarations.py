@@ -232,6 +232,7 @@ def test_exactly_these_settings_are_acted_on() -> None:
         "heliograph.buffer.memory",
         "heliograph.lease.seconds",
         "heliograph.max.bytes.per.second",
+        "heliograph.topics.paused",
         "heliograph.mm2.connector",
         "heliograph.offsets",
         "heliograph.on.data.loss",

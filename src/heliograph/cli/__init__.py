@@ -14,6 +14,7 @@ from heliograph.cli.groups import groups
 from heliograph.cli.offsets import offsets
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
+from heliograph.cli.serve import serve
 from heliograph.cli.status import status
 from heliograph.cli.topics import topics
 
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run)
+app.command("serve")(serve)
 app.command("status")(status)
 app.command("config")(config)
 app.command("groups")(groups)
