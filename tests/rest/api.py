@@ -109,14 +109,14 @@ def connector(kind: str, source: str, pair: tuple[Log, Log], topics: str, **more
 
 
 @contextmanager
-def connect_worker(file: Path, api: Api) -> Iterator[Api]:
+def connect_worker(file: Path, api: Api) -> Iterator["subprocess.Popen[bytes]"]:
     """A real one."""
     with file.with_suffix(".log").open("ab") as output:
         process = subprocess.Popen(
             connect_worker_command(file, heap_mb=512), stdout=output, stderr=output, cwd=file.parent
         )
     with _running(process, file, api):
-        yield api
+        yield process
 
 
 @contextmanager

@@ -1,17 +1,22 @@
 """The same requests to a real Connect worker and to Heliograph: the same answers, but for what is listed here."""
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from heliograph.sandbox.ports import free_ports
 from logs import Pair, some_records
 from rest.api import Answer, Api, connect_worker, connector, serving, worker_file
+from running.command import start
 
 # What differs on purpose, by the name of an exchange: our status, and why. `docs/rest-api.md` says the same.
 DIFFERENCES = {
@@ -27,7 +32,6 @@ DIFFERENCES = {
     "a bad number": (400, "in Heliograph's words, and counted once"),
     "patch a bad number": (400, "the same"),
     "no address": (400, "Connect takes it, and the connector fails later"),
-    "a slash in the name": (400, "Connect takes it, and no request can name it afterwards"),
     "alter offsets": (400, "the mirror's log is the state: it cannot be told otherwise"),
     "reset offsets": (400, "the same"),
     "offsets after reset": (200, "the same"),
@@ -46,6 +50,8 @@ class Recorder:
     def __call__(self, name: str, method: str, path: str, body: Any = None, kind: str = "application/json") -> Answer:
         assert name not in self.answers
         got = self.api(method, path, body, kind)
+        if isinstance(got.body, dict) and "connector" in got.body:
+            got.body["tasks"].sort(key=lambda task: task["id"])  # they come in no promised order
         said = got.body if isinstance(got.body, str) else json.dumps(got.body, sort_keys=True)
         said += f" Location: {got.location}" if got.location else ""
         for wrong, right in (
@@ -60,8 +66,18 @@ class Recorder:
         return got
 
 
+@dataclass(frozen=True)
+class Both:
+    real: Recorder
+    ours: Recorder
+    worker_file: Path  # of the real worker
+    worker: "subprocess.Popen[bytes]"
+    refused: "subprocess.Popen[bytes]"  # Heliograph with the file of a worker that runs
+    folder: Path
+
+
 @pytest.fixture(scope="module")
-def answers(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recorder, Recorder]]:
+def both(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """What both have answered to everything, asked side by side; both still run."""
     folder = tmp_path_factory.mktemp("exchanges")
     topic = "t-exchanged"
@@ -69,18 +85,25 @@ def answers(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     pair.a.write(topic, some_records(10), partition=0)
     pair.a.write(topic, some_records(5), partition=2)
     pair.a.commit(topic, topic, 4)
+    file, real = worker_file(folder, pair.b, "real-worker")
     with (
-        connect_worker(*worker_file(folder, pair.b, "real-worker")) as real,
+        connect_worker(file, real) as worker,
         serving(*worker_file(folder, pair.b, "heliograph-worker")) as ours,
     ):
-        both = Recorder(real, REAL), Recorder(ours, OURS)
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda one: _exchange(one, pair, topic), both))
-        yield both
+        (port,) = free_ports(1)
+        refused = start("serve", file, "--rest", f"127.0.0.1:{port}", log=folder / "refused.log")
+        recorders = Recorder(real, REAL), Recorder(ours, OURS)
+        try:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda one: _exchange(one, pair, topic), recorders))
+            yield Both(*recorders, file, worker, refused, folder)
+        finally:
+            refused.kill()
+            refused.wait()
 
 
-def test_the_answers_are_connects(answers: tuple[Recorder, Recorder]) -> None:
-    real, ours = (one.answers for one in answers)
+def test_the_answers_are_connects(both: Both) -> None:
+    real, ours = both.real.answers, both.ours.answers
     assert real.keys() == ours.keys()
     different = {name for name in real if real[name] != ours[name]}
     unexpected = {name: (real[name], ours[name]) for name in different - DIFFERENCES.keys()}
@@ -95,6 +118,73 @@ def test_the_answers_are_connects(answers: tuple[Recorder, Recorder]) -> None:
 def test_every_difference_is_on_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "rest-api.md").read_text()
     assert [name for name in DIFFERENCES if f"| {name} |" not in page] == []
+
+
+def test_a_shell_script_cannot_tell_them_apart(both: Both, pair: Pair) -> None:
+    def outputs(one: Recorder) -> list[str]:
+        folder = both.folder / one.alias
+        folder.mkdir()
+        for kind in ("Source", "Checkpoint", "Heartbeat"):
+            config = connector(kind, one.alias, (pair.a, pair.b), "t-exchanged")
+            (folder / f"mm2-{kind.lower()}.json").write_text(json.dumps(config))
+        said = [
+            _script(one, word, folder)
+            for word in ("status", "deploy", "status", "redeploy", "status", "undeploy", "status")
+        ]
+        (folder / "mm2-source.json").write_text(json.dumps({"connector.class": "MirrorSource"}))
+        said.append(_script(one, "deploy", folder).partition("following")[0])
+        return [*said, _script(one, "undeploy", folder)]
+
+    with ThreadPoolExecutor() as pool:
+        real, ours = pool.map(outputs, (both.real, both.ours))
+    assert real == ours
+    running = "mm2-source source RUNNING tasks: RUNNING RUNNING"
+    assert running in ours[2]
+    assert running in ours[4]
+    assert ours[6] == "0\n"
+    assert ours[7].startswith("1\n")
+
+
+def _script(one: Recorder, word: str, folder: Path) -> str:
+    """Exit status and all that was said."""
+    script = Path(__file__).parents[2] / "examples" / "connect-rest" / "deploy.sh"
+    done = subprocess.run(
+        [script, word, folder],
+        env=os.environ | {"CONNECT_URL": one.api.url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return f"{done.returncode}\n{done.stdout}"
+
+
+def test_connects_connectors_are_taken_over_when_its_workers_are_gone(both: Both, pair: Pair) -> None:
+    assert both.refused.wait(timeout=60) == 1
+    assert "workers of Kafka Connect are running (group real-worker" in (both.folder / "refused.log").read_text()
+    config = connector("Source", REAL, (pair.a, pair.b), "t-exchanged", sasl_jaas_config="do not tell")
+    for name, state in (("left-paused", "PAUSED"), ("left-stopped", "STOPPED")):
+        part = config | {"connector.class": f"Mirror{'Source' if state == 'PAUSED' else 'Heartbeat'}Connector"}
+        assert (
+            both.real.api("POST", "/connectors", {"name": name, "initial_state": state, "config": part}).status == 201
+        )
+    both.real.api.until(lambda api: (api.state("left-paused"), api.state("left-stopped")) == (["PAUSED"], ["STOPPED"]))
+    both.worker.terminate()
+    both.worker.wait(timeout=30)
+    with serving(both.worker_file, both.real.api):
+        both.real.api.until(lambda api: sorted(api("GET", "/connectors").body) == ["left-paused", "left-stopped"])
+        assert both.real.api.state("left-paused") == ["PAUSED"]
+        assert both.real.api.state("left-stopped") == ["STOPPED"]
+        shown = both.real.api("GET", "/connectors/left-paused/config").body
+        assert shown == config | {
+            "connector.class": "MirrorSourceConnector",
+            "name": "left-paused",
+            "sasl.jaas.config": "[hidden]",
+        }
+        assert both.real.api("PUT", "/connectors/left-paused/config", shown).status == 200
+    kept = [value for key, value in pair.b.pairs("real-worker-configs") if key == b"connector-left-paused"]
+    assert b"do not tell" in kept[-1]
 
 
 def _exchange(call: Recorder, pair: Pair, topic: str) -> None:
@@ -137,7 +227,6 @@ def _on_nothing(call: Recorder, config: dict[str, str]) -> None:
     call("a bad number", "POST", "/connectors", {"name": "x", "config": config | {"tasks.max": "many"}})
     nobody = {key: value for key, value in config.items() if key != "source.cluster.alias"}
     call("no source", "POST", "/connectors", {"name": "x", "config": nobody})
-    call("a slash in the name", "POST", "/connectors", {"name": "a/b", "config": config | {"topics": "none-such"}})
     bare = {key: value for key, value in config.items() if "bootstrap" not in key}
     call("no address", "PUT", "/connectors/x/config", bare)
     call.api("DELETE", "/connectors/x")

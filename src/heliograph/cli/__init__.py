@@ -12,6 +12,7 @@ from heliograph.cli.config import config
 from heliograph.cli.demo import demo
 from heliograph.cli.groups import groups
 from heliograph.cli.offsets import offsets
+from heliograph.cli.remote import connectors, logs, pause, restart, resume
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
 from heliograph.cli.serve import serve
@@ -29,6 +30,11 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("serve")(serve)
 app.command("status")(status)
+app.command("connectors")(connectors)
+app.command("pause")(pause)
+app.command("resume")(resume)
+app.command("restart")(restart)
+app.add_typer(logs, name="logs")
 app.command("config")(config)
 app.command("groups")(groups)
 app.command("offsets")(offsets)

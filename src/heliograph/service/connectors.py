@@ -242,14 +242,26 @@ class Connectors:
             except ConfigError as error:
                 self._unfit[name] = str(error)
         for pair, some in pairs.items():
-            try:
-                flow = self._make(pair, some)
-            except ConfigError as error:
-                self._unfit |= dict.fromkeys(some, str(error))
-                continue
+            flow = self._make_of_fitting(pair, some)
             if flow is not None:
                 flows.append(flow)
         self._running.apply(flows)
+
+    def _make_of_fitting(self, pair: Pair, some: Mapping[str, Wanted]) -> Flow | None:
+        """Of those that Connect has left, some may not go together: the first ones make the flow."""
+        try:
+            return self._make(pair, some)
+        except ConfigError:
+            pass
+        fitting: dict[str, Wanted] = {}
+        flow = None
+        for name, wanted in some.items():
+            try:
+                flow = self._make(pair, {**fitting, name: wanted})
+                fitting[name] = wanted
+            except ConfigError as error:
+                self._unfit[name] = str(error)
+        return flow
 
     def _make(self, pair: Pair, some: Mapping[str, Wanted]) -> Flow | None:
         """The flow of some connectors; only those parts of it that are to run."""

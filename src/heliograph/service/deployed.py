@@ -81,7 +81,7 @@ class Deployed:
     async def prepare(self, until_caught_up: bool) -> None:
         """The first time, where a failure is to end everything: all but starting."""
         assert self.wanted is not None
-        await self._prepare_keeper(self.wanted)
+        self.keeper = await self._prepared_keeper(self.wanted)
         if SOURCE in self.wanted.parts:
             self.runner = await self._prepared_runner(self.wanted)
             if until_caught_up:
@@ -93,12 +93,11 @@ class Deployed:
         runner, keeper = self.runner, self.keeper
         if runner is not None and (flow is None or SOURCE not in flow.parts or needs_another(runner.flow, flow)):
             await self._end_runner(runner)
-        if keeper is not None and (keeper.flow != flow or again):
-            await self._end_keeper(keeper)
         if flow is None or not flow.parts:
+            await self._replace_keeper(None)
             return
-        if self.keeper is None:
-            await self._prepare_keeper(flow)
+        if keeper is None or keeper.flow != flow or again:
+            await self._replace_keeper(await self._prepared_keeper(flow))
         if SOURCE in flow.parts:
             if self.runner is None:
                 self.runner = await self._prepared_runner(flow)
@@ -117,14 +116,14 @@ class Deployed:
         if self.keeper is not None and self._keeping is None:
             self._keeping = asyncio.create_task(self.keeper.run())
 
-    async def _prepare_keeper(self, flow: Flow) -> None:
+    async def _prepared_keeper(self, flow: Flow) -> Keeper:
         keeper = Keeper(flow, self.positions)
         try:
             await keeper.prepare()
         except BaseException:
             keeper.close()
             raise
-        self.keeper = keeper
+        return keeper
 
     async def _prepared_runner(self, flow: Flow) -> FlowRunner:
         runner = self._make_runner(flow)
@@ -145,16 +144,20 @@ class Deployed:
         self.runner = None
         runner.close()
 
-    async def _end_keeper(self, keeper: Keeper) -> None:
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
-            self._keeping = None
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS):
-                await keeper.finish()
-        self.keeper = None
-        keeper.close()
+    async def _replace_keeper(self, keeper: Keeper | None) -> None:
+        """The new one begins before the old one has ended: what both do does not pause."""
+        old, keeping = self.keeper, self._keeping
+        self.keeper = keeper
+        self._keeping = asyncio.create_task(keeper.run()) if keeper is not None else None
+        if keeping is not None:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+        if old is not None:
+            if keeper is None or SOURCE not in keeper.flow.parts:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LAST_WORDS):
+                        await old.finish()
+            old.close()
 
     def positions(self) -> Mapping[MirrorPartition, Position]:
         """Where copying stands, or stood when it was ended."""

@@ -65,7 +65,6 @@ class Running:
         self._until_caught_up = until_caught_up
         self._stays = stays
         self._stop = asyncio.Event()
-        self._run_id = uuid.uuid4().hex[:8]
         self._spark: asyncio.Future[None] | None = None
         self.deployed: dict[str, Deployed] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
@@ -138,7 +137,8 @@ class Running:
         self._lives[name] = asyncio.create_task(live())
 
     def _make_runner(self, flow: Flow) -> FlowRunner:
-        return FlowRunner(flow, self._copying(), self._lease, self._cancel, self._run_id)
+        # Names of leases are never used twice: one that was thought to have ended may still speak.
+        return FlowRunner(flow, self._copying(), self._lease, self._cancel, uuid.uuid4().hex[:8])
 
     def _start_spark(self) -> None:
         if self._spark is None:
