@@ -183,6 +183,17 @@ def test_connects_connectors_are_taken_over_when_its_workers_are_gone(both: Both
             "sasl.jaas.config": "[hidden]",
         }
         assert both.real.api("PUT", "/connectors/left-paused/config", shown).status == 200
+        assert both.real.api("DELETE", "/connectors/left-stopped").status == 204
+        made = {"name": "made-here", "initial_state": "STOPPED", "config": part}
+        assert both.real.api("POST", "/connectors", made).status == 201
+        made = {"name": "disabled", "config": part | {"connector.class": "MirrorCheckpoint", "enabled": "false"}}
+        assert both.real.api("POST", "/connectors", made).status == 201
+        assert both.real.api.state("disabled") == ["RUNNING"]
+        assert both.real.api("DELETE", "/connectors/disabled").status == 204
+    with connect_worker(both.worker_file, both.real.api):  # and the way back
+        both.real.api.until(lambda api: (api.state("left-paused"), api.state("made-here")) == (["PAUSED"], ["STOPPED"]))
+        assert sorted(both.real.api("GET", "/connectors").body) == ["left-paused", "made-here"]
+        assert both.real.api.state("left-stopped") == []
     kept = [value for key, value in pair.b.pairs("real-worker-configs") if key == b"connector-left-paused"]
     assert b"do not tell" in kept[-1]
 

@@ -68,8 +68,14 @@ async def run_until_stopped(
 ) -> None:
     """Run it with its API, and end on SIGTERM and SIGINT; SIGHUP calls `hang_up`."""
     loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        running.stop()
+        if server is not None:
+            server.end()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.stop)
+        loop.add_signal_handler(number, end)
     if hang_up is not None:
         loop.add_signal_handler(signal.SIGHUP, hang_up)
     display = asyncio.create_task(_display(running, console))

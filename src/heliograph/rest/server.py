@@ -55,7 +55,14 @@ class _Server(uvicorn.Server):
 class RestServer:
     def __init__(self, app: FastAPI, listening: socket.socket) -> None:
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
         self._server = _Server(config)
         self._listening = listening
         self._serving: asyncio.Task[None] | None = None
@@ -67,10 +74,14 @@ class RestServer:
     def start(self) -> None:
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening]))
 
+    def end(self) -> None:
+        """Take no more requests; `stop` waits for those under way."""
+        self._server.should_exit = True
+
     async def stop(self) -> None:
         """Requests under way have a moment; then everything is closed."""
         if self._serving is not None:
-            self._server.should_exit = True
+            self.end()
             await asyncio.wait([self._serving], timeout=_ENDS_WITHIN)
             self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)

@@ -77,6 +77,7 @@ class Connectors:
         self._store = store
         self._wanted: dict[str, Wanted] = {}
         self._unfit: dict[str, str] = {}  # name -> why it makes no flow
+        self._idle: set[str] = set()  # those that have nothing to do by their own settings
         self._from_file: dict[Pair, tuple[Mapping[str, Mapping[str, str]], Flow]] = {}
         self._tasks: dict[str, list[TaskStatus]] = {}  # as they were last seen
         self._topics_seen: dict[str, dict[str, int]] = {}
@@ -233,7 +234,7 @@ class Connectors:
     def _apply(self) -> None:
         """The one place that decides what runs."""
         flows: list[Flow] = []
-        self._unfit = {}
+        self._unfit, self._idle = {}, set()
         pairs: dict[Pair, dict[str, Wanted]] = {}
         for name, wanted in self._wanted.items():
             try:
@@ -245,6 +246,8 @@ class Connectors:
             flow = self._make_of_fitting(pair, some)
             if flow is not None:
                 flows.append(flow)
+            parts = flow.parts if flow is not None else ()
+            self._idle |= {name for name, one in some.items() if part_of(one.config) not in parts}
         self._running.apply(flows)
 
     def _make_of_fitting(self, pair: Pair, some: Mapping[str, Wanted]) -> Flow | None:
@@ -336,7 +339,7 @@ class Connectors:
             return self._as(RUNNING if runs else wanted.state)
         if deployed is not None and deployed.trouble:
             return self._as(FAILED, deployed.trouble)
-        return self._as(RUNNING if runs else UNASSIGNED)
+        return self._as(RUNNING if runs or name in self._idle else UNASSIGNED)
 
     def _live_tasks(self, name: str) -> list[TaskStatus]:
         part, deployed = self._part(name), self._deployed(name)
