@@ -33,6 +33,7 @@ from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
+from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
@@ -132,7 +133,8 @@ async def _main(
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
     server = None
     if serving is not None:
-        server = RestServer(make_app(connectors, events, (*deployment.flows, *deployment.beats)[0].target), serving)
+        target = (*deployment.flows, *deployment.beats)[0].target
+        server = RestServer(make_app(connectors, ConnectorStates(connectors), events, target), serving)
     await run_until_stopped(running, console, server, lambda: _read_again(files, connectors))
     return running.status(), [f"{flow} {one}" for flow, one in running.behind()]
 

@@ -28,6 +28,7 @@ from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
+from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.running import Running, SparkDied
 from heliograph.wire.cluster import ClusterClient
@@ -91,9 +92,10 @@ async def _main(
         connectors = Connectors(running, worker, store)
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
-        telling = asyncio.create_task(connectors.keep_telling())
+        states = ConnectorStates(connectors)
+        telling = asyncio.create_task(states.keep_telling(store))
         try:
-            server = RestServer(make_app(connectors, events, file.cluster), serving)
+            server = RestServer(make_app(connectors, states, events, file.cluster), serving)
             await run_until_stopped(running, console, server)
         finally:
             telling.cancel()

@@ -27,7 +27,8 @@ class Made:
     """`flow` is None where all connectors are disabled by their own settings."""
 
     flow: Flow | None
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def connector(name: str, config: Config) -> Connector:
@@ -70,7 +71,10 @@ def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOff
     flow = next((one for one in (*deployment.flows, *deployment.beats) if one.name == name), None)
     if flow is not None and offsets is not None:
         flow = replace(flow, connect_offsets=offsets)
-    return Made(flow, tuple(str(one).removeprefix(": ") for one in (*deployment.warnings, *deployment.notes)))
+    warnings, notes = (
+        tuple(str(one).removeprefix(": ") for one in some) for some in (deployment.warnings, deployment.notes)
+    )
+    return Made(flow, warnings, notes)
 
 
 def shown(config: Config) -> dict[str, str]:

@@ -9,11 +9,12 @@ from heliograph.rest.loggers_api import loggers_api
 from heliograph.rest.own_api import PREFIX, own_api
 from heliograph.rest.plugins_api import plugins_api
 from heliograph.rest.problems import answer_problems
+from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events
 
 
-def make_app(connectors: Connectors, events: Events, cluster: Cluster) -> FastAPI:
+def make_app(connectors: Connectors, states: ConnectorStates, events: Events, cluster: Cluster) -> FastAPI:
     """`cluster` is the one that a Connect worker would belong to."""
     app = FastAPI(
         title="Heliograph",
@@ -24,10 +25,10 @@ def make_app(connectors: Connectors, events: Events, cluster: Cluster) -> FastAP
         openapi_url=f"{PREFIX}/openapi.json",
     )
     for router in (
-        connect_api(connectors, cluster),
+        connect_api(connectors, states, cluster),
         plugins_api(),
         loggers_api(),
-        own_api(connectors, events),
+        own_api(connectors, states, events),
     ):
         app.include_router(router)
     answer_problems(app)

@@ -9,9 +9,10 @@ from fastapi.responses import JSONResponse
 
 from heliograph import __version__
 from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED, Status
-from heliograph.model.flow import Cluster
+from heliograph.model.flow import SOURCE, Cluster
 from heliograph.rest.problems import Problem, body_of, table_of, texts_of
-from heliograph.service.connectors import FAILED, RESTARTING, Connectors, NotFound, TaskStatus, invalid
+from heliograph.service.connector_states import FAILED, RESTARTING, ConnectorStates, TaskStatus
+from heliograph.service.connectors import Connectors, NotFound, invalid
 from heliograph.wire.cluster import ClusterClient
 
 _STATES = (RUNNING, PAUSED, STOPPED)
@@ -26,11 +27,11 @@ _LOG_IS_STATE = (
 )
 
 
-def connect_api(connectors: Connectors, cluster: Cluster) -> APIRouter:
+def connect_api(connectors: Connectors, states: ConnectorStates, cluster: Cluster) -> APIRouter:
     router = APIRouter(tags=["Kafka Connect"])
 
     def info(name: str) -> dict[str, Any]:
-        _status, tasks = connectors.status(name)
+        _status, tasks = states.status(name)
         return {
             "name": name,
             "config": connectors.config(name),
@@ -40,14 +41,14 @@ def connect_api(connectors: Connectors, cluster: Cluster) -> APIRouter:
 
     def status(name: str) -> dict[str, Any]:
         try:
-            own, tasks = connectors.status(name)
+            own, tasks = states.status(name)
         except NotFound:
             raise Problem(404, f"No status found for connector {name}") from None
         return _state_info(name, own, tasks)
 
     def task_of(name: str, task: int) -> TaskStatus | None:
         try:
-            _own, tasks = connectors.status(name)
+            _own, tasks = states.status(name)
         except NotFound:
             return None
         return next((one for one in tasks if one.id == task), None)
@@ -119,7 +120,7 @@ def connect_api(connectors: Connectors, cluster: Cluster) -> APIRouter:
 
     @router.get("/connectors/{name}/tasks")
     async def get_tasks(name: str) -> list[dict[str, Any]]:
-        configs = connectors.task_configs(name)
+        configs = states.task_configs(name)
         return [{"id": {"connector": name, "task": number}, "config": config} for number, config in enumerate(configs)]
 
     @router.get("/connectors/{name}/tasks/{task:int}/status")
@@ -141,7 +142,7 @@ def connect_api(connectors: Connectors, cluster: Cluster) -> APIRouter:
     async def restart(name: str, request: Request) -> Response:
         with_tasks, only_failed = (_flag(request, flag) for flag in ("includeTasks", "onlyFailed"))
         _known(connectors, name)
-        own, tasks = connectors.status(name)
+        own, tasks = states.status(name)
         itself = not only_failed or own.state == FAILED
         again = [one.id for one in tasks if with_tasks and (not only_failed or one.status.state == FAILED)]
         connectors.restart(name, itself, again)
@@ -167,38 +168,38 @@ def connect_api(connectors: Connectors, cluster: Cluster) -> APIRouter:
 
     @router.get("/connectors/{name}/topics")
     async def get_topics(name: str) -> dict[str, Any]:
-        return {name: {"topics": connectors.topics(name)}}
+        return {name: {"topics": states.topics(name)}}
 
     @router.put("/connectors/{name}/topics/reset", status_code=202)
     async def reset_topics(name: str) -> Response:
-        connectors.reset_topics(name)
+        states.reset_topics(name)
         return Response(status_code=202)
 
     @router.get("/connectors/{name}/offsets")
     async def get_offsets(name: str) -> dict[str, Any]:
-        found = await connectors.offsets(name)
+        found = await states.offsets(name)
         return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in found]}
 
     @router.patch("/connectors/{name}/offsets")
     async def alter_offsets(name: str, request: Request) -> dict[str, str]:
         if not (await table_of(request)).get("offsets"):
             raise Problem(400, "Partitions / offsets need to be provided for an alter offsets request")
-        _may_change_offsets(connectors, name)
+        _may_change_offsets(connectors, states, name)
         return {"message": "The offsets for this connector have been altered successfully"}
 
     @router.delete("/connectors/{name}/offsets")
     async def reset_offsets(name: str) -> dict[str, str]:
-        _may_change_offsets(connectors, name)
+        _may_change_offsets(connectors, states, name)
         return {"message": "The offsets for this connector have been reset successfully"}
 
     return router
 
 
-def _may_change_offsets(connectors: Connectors, name: str) -> None:
+def _may_change_offsets(connectors: Connectors, states: ConnectorStates, name: str) -> None:
     """Checkpoints and heartbeats have none that mean anything: MirrorMaker 2 takes changes of them, to no effect."""
-    if connectors.wanted(name).state != STOPPED or connectors.status(name)[0].state != STOPPED:
+    if connectors.wanted(name).state != STOPPED or states.status(name)[0].state != STOPPED:
         raise Problem(400, _NOT_STOPPED.format(name=name))
-    if connectors.copies(name):
+    if connectors.part(name) == SOURCE:
         raise Problem(400, _LOG_IS_STATE.format(name=name))
 
 

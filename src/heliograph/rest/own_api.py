@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from heliograph.model.connect_records import PAUSED, RUNNING
+from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events
 
@@ -13,7 +14,7 @@ PREFIX = "/heliograph/v1"
 _SHOWN = 200  # refusals and notices of a flow
 
 
-def own_api(connectors: Connectors, events: Events) -> APIRouter:
+def own_api(connectors: Connectors, states: ConnectorStates, events: Events) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["Heliograph"])
 
     def flow_status(flow: str) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def own_api(connectors: Connectors, events: Events) -> APIRouter:
         copies = deployed.runner.status(_SHOWN) if deployed is not None and deployed.runner is not None else None
         return {
             "name": flow,
-            "connectors": {name: connectors.status(name)[0].state for name in names},
+            "connectors": {name: states.status(name)[0].state for name in names},
             "trouble": deployed.trouble if deployed is not None else "",
             "status": asdict(copies) if copies is not None else None,
         }
@@ -56,7 +57,7 @@ def own_api(connectors: Connectors, events: Events) -> APIRouter:
     async def restart(flow: str) -> dict[str, Any]:
         """Look at everything anew, and have all leases begin again, one after the other."""
         for name in connectors.of_flow(flow):
-            _own, tasks = connectors.status(name)
+            _own, tasks = states.status(name)
             connectors.restart(name, True, [task.id for task in tasks])
         return flow_status(flow)
 

@@ -6,33 +6,24 @@ from a file they live as long as the process; otherwise they are kept in Kafka, 
 
 import asyncio
 import logging
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from heliograph import __version__
 from heliograph.config import ConfigError, Deployment
 from heliograph.config.document import Document
 from heliograph.config.export import connectors as exported
 from heliograph.config.kinds import split_list
 from heliograph.config.mirroring import TOPICS_PAUSED
 from heliograph.config.plugin_config import problems
-from heliograph.config.posted import connector, flow_of, part_of, shown, with_secrets
-from heliograph.control.connect_offsets import mm2_offsets
+from heliograph.config.posted import Made, connector, flow_of, part_of, shown, with_secrets
 from heliograph.control.connect_store import ConnectStore
-from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED, Status, Stored, status_key
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, ConnectOffsets, Flow
+from heliograph.model.connect_records import RUNNING, Stored
+from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
 from heliograph.service.deployed import Deployed
 from heliograph.service.running import Running
-from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
 
-FAILED, UNASSIGNED, RESTARTING = "FAILED", "UNASSIGNED", "RESTARTING"
-_TELL_EVERY = 1.0
-_TASK_CLASSES = {SOURCE: "MirrorSourceTask", CHECKPOINT: "MirrorCheckpointTask", HEARTBEAT: "MirrorHeartbeatTask"}
-_JOBS = {CHECKPOINT: ("groups", "checkpoints", "group offsets"), HEARTBEAT: ("heartbeats",)}
 Pair = tuple[str, str]
 
 
@@ -64,12 +55,6 @@ class Worker:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    id: int
-    status: Status
-
-
 class Connectors:
     def __init__(self, running: Running, worker: Worker, store: ConnectStore | None = None) -> None:
         self._running = running
@@ -79,8 +64,7 @@ class Connectors:
         self._unfit: dict[str, str] = {}  # name -> why it makes no flow
         self._idle: set[str] = set()  # those that have nothing to do by their own settings
         self._from_file: dict[Pair, tuple[Mapping[str, Mapping[str, str]], Flow]] = {}
-        self._tasks: dict[str, list[TaskStatus]] = {}  # as they were last seen
-        self._topics_seen: dict[str, dict[str, int]] = {}
+        self._remarked: set[str] = set()
         self._changing = asyncio.Lock()
 
     # --- where they come from -------------------------------------------------------------------------------
@@ -151,8 +135,7 @@ class Connectors:
             self.wanted(name)
             if self._store is not None:
                 await self._store.forget(name)
-            for known in (self._wanted, self._tasks, self._topics_seen):
-                known.pop(name, None)
+            del self._wanted[name]
             log.info("connector %s is deleted; its mirrors stay", name)
             self._apply()
 
@@ -170,7 +153,7 @@ class Connectors:
 
     async def pause_topics(self, flow: str, topics: Iterable[str], paused: bool) -> list[str]:
         """Have single topics of a flow not be copied, or be copied again; which are paused then."""
-        name = next((one for one in self.of_flow(flow) if self._part(one) == SOURCE), None)
+        name = next((one for one in self.of_flow(flow) if self.part(one) == SOURCE), None)
         if name is None:
             raise Invalid(f"{flow} has no source connector: nothing of it is copied")
         async with self._changing:
@@ -182,9 +165,9 @@ class Connectors:
 
     def restart(self, name: str, itself: bool, tasks: Collection[int]) -> None:
         """`itself`: look at everything anew. `tasks`: those that are to begin anew."""
-        deployed = self._deployed(name)
+        deployed = self.deployed_of(name)
         if deployed is not None:
-            of_source = self._part(name) == SOURCE
+            of_source = self.part(name) == SOURCE
             deployed.again(itself or (bool(tasks) and not of_source), tasks if of_source else ())
 
     async def _keep(self, name: str, wanted: Wanted, *, new: bool) -> None:
@@ -225,7 +208,7 @@ class Connectors:
         try:
             one = connector(name, config)
             pair = (one.source, one.target)
-            others = [known for known in self._names_of(pair) if known != name]
+            others = [known for known in self._names_of(pair) if known != name and known not in self._unfit]
             self._make(pair, {**{known: self._wanted[known] for known in others}, name: Wanted(config)})
         except ConfigError as error:
             raise invalid([str(error)]) from None
@@ -273,15 +256,25 @@ class Connectors:
         if configs == in_file:
             flow = flow_in_file
         else:
-            flow = flow_of(
+            made = flow_of(
                 [connector(name, config) for name, config in configs.items()],
                 self.worker.settings,
                 flow_in_file.connect_offsets if flow_in_file is not None else self._offsets(some),
-            ).flow
+            )
+            self._remark(made)
+            flow = made.flow
         if flow is None:
             return None
         paused = {part_of(wanted.config) for wanted in some.values() if wanted.state != RUNNING}
         return replace(flow, parts=flow.parts - paused)
+
+    def _remark(self, made: Made) -> None:
+        """What there is to say about settings, once."""
+        for level, texts in ((logging.WARNING, made.warnings), (logging.INFO, made.notes)):
+            for text in texts:
+                if text not in self._remarked:
+                    log.log(level, "%s", text)
+                self._remarked.add(text)
 
     def _offsets(self, some: Mapping[str, Wanted]) -> ConnectOffsets | None:
         if not self.worker.offsets_topic:
@@ -289,7 +282,7 @@ class Connectors:
         source = next((name for name, wanted in some.items() if part_of(wanted.config) == SOURCE), "")
         return ConnectOffsets(self.worker.offsets_topic, source or ConnectOffsets().connector, self.worker.group)
 
-    # --- how it is doing ------------------------------------------------------------------------------------
+    # --- which there are ------------------------------------------------------------------------------------
 
     def of_flow(self, flow: str) -> list[str]:
         """The connectors of a flow, by its name `A->B`."""
@@ -306,155 +299,30 @@ class Connectors:
             return ""
         return f"{one.source}->{one.target}"
 
-    def copies(self, name: str) -> bool:
-        """Whether it is one that copies records."""
-        return self._part(name) == SOURCE
-
     def flow_names(self) -> list[str]:
         return sorted({self.flow_name(name) for name in self._wanted} - {""})
 
     def deployed(self, flow: str) -> Deployed | None:
-        """None where all of it is paused, or cannot be made."""
+        """None where no flow could be made, or it has nothing to do."""
         return self._running.deployed.get(flow)
 
-    def status(self, name: str) -> tuple[Status, list[TaskStatus]]:
-        """The connector's own, and its tasks'."""
-        wanted = self.wanted(name)
-        status = self._status(name, wanted)
-        if wanted.state == STOPPED:
-            return status, []
-        if status.state != PAUSED:
-            self._tasks[name] = self._live_tasks(name)
-        return status, [
-            replace(task, status=self._as(PAUSED)) if status.state == PAUSED else task
-            for task in self._tasks.get(name, [])
-        ]
+    def deployed_of(self, name: str) -> Deployed | None:
+        return self.deployed(self.flow_name(name))
 
-    def _status(self, name: str, wanted: Wanted) -> Status:
-        if name in self._unfit:
-            return self._as(FAILED, self._unfit[name])
-        part, deployed = self._part(name), self._deployed(name)
-        runs = deployed is not None and (deployed.copies if part == SOURCE else deployed.keeps(part or ""))
-        if wanted.state != RUNNING:
-            return self._as(RUNNING if runs else wanted.state)
-        if deployed is not None and deployed.trouble:
-            return self._as(FAILED, deployed.trouble)
-        return self._as(RUNNING if runs or name in self._idle else UNASSIGNED)
+    def unfit(self, name: str) -> str:
+        """Why no flow can be made of it; empty if one can."""
+        return self._unfit.get(name, "")
 
-    def _live_tasks(self, name: str) -> list[TaskStatus]:
-        part, deployed = self._part(name), self._deployed(name)
-        if deployed is None or part is None:
-            return []
-        if part == SOURCE:
-            return [
-                TaskStatus(
-                    number, self._as(FAILED if one.trouble else RUNNING if one.running else UNASSIGNED, one.trouble)
-                )
-                for number, one in enumerate(deployed.runner.tasks() if deployed.runner is not None else ())
-            ]
-        if deployed.keeper is None or not deployed.keeps(part):
-            return []
-        trouble = deployed.keeper.trouble(*_JOBS[part])
-        return [TaskStatus(0, self._as(FAILED if trouble else RUNNING, trouble))]
+    def is_idle(self, name: str) -> bool:
+        """Whether it has nothing to do by its own settings."""
+        return name in self._idle
 
-    def task_configs(self, name: str) -> list[dict[str, str]]:
-        """One for each task, as MirrorMaker 2 would write it."""
-        _status, tasks = self.status(name)
-        part, deployed = self._part(name), self._deployed(name)
-        config = self.config(name) | {"task.class": f"org.apache.kafka.connect.mirror.{_TASK_CLASSES[part or SOURCE]}"}
-        found = [config | {"task.index": str(task.id)} for task in tasks]
-        if part == SOURCE and deployed is not None and deployed.runner is not None:
-            for one, lease in zip(found, deployed.runner.tasks(), strict=False):
-                one["task.assigned.partitions"] = ",".join(map(str, sorted(lease.partitions)))
-        return found
-
-    def topics(self, name: str) -> list[str]:
-        """Those that were written to since the list was emptied."""
-        if name not in self._wanted:
-            return []
-        seen = self._topics_seen.get(name, {})
-        return sorted(topic for topic, at in self._written(name).items() if at > seen.get(topic, 0))
-
-    def reset_topics(self, name: str) -> None:
-        if name in self._wanted:
-            self._topics_seen[name] = self._written(name)
-
-    def _written(self, name: str) -> dict[str, int]:
-        """By topic, how far it was written."""
-        part, deployed = self._part(name), self._deployed(name)
-        if deployed is None:
-            return {}
-        if part == SOURCE:
-            ends: dict[str, int] = {}
-            for one, at in deployed.positions().items():
-                ends[one.mirror] = ends.get(one.mirror, 0) + at.target
-            return ends
-        if part is None or deployed.keeper is None:
-            return {}
-        flow = deployed.keeper.flow
-        if part == HEARTBEAT:
-            return {flow.policy.heartbeats_topic(): int(time.time())}
-        return {flow.policy.checkpoints_topic(flow.source.alias): len(deployed.keeper.checkpoints.latest)}
-
-    async def offsets(self, name: str) -> list[tuple[dict[str, str | int], dict[str, int]]]:
-        """Partitions and offsets as MirrorMaker 2's connectors note them: the last record that was copied."""
-        self.wanted(name)
-        part, deployed = self._part(name), self._deployed(name)
-        if deployed is None:
-            return []
-        source, _, target = self.flow_name(name).partition("->")
-        if part == HEARTBEAT:
-            return [({"sourceClusterAlias": source, "targetClusterAlias": target}, {"offset": 0})]
-        if part == CHECKPOINT:
-            latest = deployed.keeper.checkpoints.latest.values() if deployed.keeper is not None else ()
-            return [
-                ({"partition": one.partition, "topic": one.topic, "group": one.group}, {"offset": 0}) for one in latest
-            ]
-        known = {(one.topic, one.partition): at.source - 1 for one, at in deployed.positions().items() if at.source > 0}
-        if not known and self.worker.offsets_topic and deployed.wanted is not None:
-            known = await _noted(deployed.wanted)  # it has not run since this process started
-        return [
-            ({"cluster": source, "partition": partition, "topic": topic}, {"offset": last})
-            for (topic, partition), last in sorted(known.items())
-        ]
-
-    async def keep_telling(self) -> None:
-        """Write down how all connectors are doing, where Connect would."""
-        assert self._store is not None
-        said = ""
-        while True:
-            status: dict[bytes, bytes] = {}
-            for name in self._wanted:
-                own, tasks = self.status(name)
-                status[status_key(name)] = own.to_value()
-                status |= {status_key(name, task.id): task.status.to_value() for task in tasks}
-            try:
-                await self._store.tell(status)
-            except WireError as error:
-                if str(error) != said:
-                    log.warning("how connectors are doing cannot be written down: %s", error)
-                said = str(error)
-            await asyncio.sleep(_TELL_EVERY)
-
-    def _as(self, state: str, trace: str = "") -> Status:
-        return Status(state, self.worker.id, __version__, trace)
-
-    def _part(self, name: str) -> str | None:
-        return part_of(self._wanted[name].config)
-
-    def _deployed(self, name: str) -> Deployed | None:
-        return self._running.deployed.get(self.flow_name(name))
+    def part(self, name: str) -> str | None:
+        """None for one that is none of MirrorMaker 2's."""
+        return part_of(self.wanted(name).config)
 
     def _names_of(self, pair: Pair) -> list[str]:
         return [name for name in self._wanted if self.flow_name(name) == "->".join(pair)]
-
-
-async def _noted(flow: Flow) -> dict[tuple[str, int], int]:
-    client = ClusterClient(flow.target)
-    try:
-        return await mm2_offsets(flow, client)
-    finally:
-        client.close()
 
 
 def invalid(texts: list[str]) -> Invalid:

@@ -11,7 +11,7 @@ from heliograph.control.takeover import StillRunning
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
-from heliograph.service.flow import FlowRunner, needs_another
+from heliograph.service.flow import FlowRunner, Task, needs_another
 from heliograph.service.keeper import Keeper
 from heliograph.wire.errors import WireError
 
@@ -38,6 +38,8 @@ class Deployed:
         self._copying: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._last_positions: Mapping[MirrorPartition, Position] = {}
+        self._last_tasks: list[Task] = []
+        self.has_kept: frozenset[str] = frozenset()  # parts that run, or have run
         self._changed = asyncio.Event()
         self._again = False
         self._leases_again: set[int] = set()
@@ -114,6 +116,7 @@ class Deployed:
         if self.runner is not None and self._copying is None:
             self._copying = asyncio.create_task(self.runner.run())
         if self.keeper is not None and self._keeping is None:
+            self.has_kept |= self.keeper.flow.parts
             self._keeping = asyncio.create_task(self.keeper.run())
 
     async def _prepared_keeper(self, flow: Flow) -> Keeper:
@@ -141,6 +144,7 @@ class Deployed:
             await self._copying
             self._copying = None
         self._last_positions = runner.positions()
+        self._last_tasks = [Task(one.partitions, False) for one in runner.tasks()]
         self.runner = None
         runner.close()
 
@@ -149,6 +153,8 @@ class Deployed:
         old, keeping = self.keeper, self._keeping
         self.keeper = keeper
         self._keeping = asyncio.create_task(keeper.run()) if keeper is not None else None
+        if keeper is not None:
+            self.has_kept |= keeper.flow.parts
         if keeping is not None:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -162,6 +168,10 @@ class Deployed:
     def positions(self) -> Mapping[MirrorPartition, Position]:
         """Where copying stands, or stood when it was ended."""
         return self.runner.positions() if self.runner is not None else self._last_positions
+
+    def tasks(self) -> list[Task]:
+        """The leases that there should be, or those that there were when copying was ended."""
+        return self.runner.tasks() if self.runner is not None else self._last_tasks
 
     @property
     def copies(self) -> bool:
