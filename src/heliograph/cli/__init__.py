@@ -12,8 +12,10 @@ from heliograph.cli.config import config
 from heliograph.cli.demo import demo
 from heliograph.cli.groups import groups
 from heliograph.cli.offsets import offsets
+from heliograph.cli.remote import connectors, logs, pause, restart, resume
 from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
+from heliograph.cli.serve import serve
 from heliograph.cli.status import status
 from heliograph.cli.topics import topics
 
@@ -26,7 +28,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run)
+app.command("serve")(serve)
 app.command("status")(status)
+app.command("connectors")(connectors)
+app.command("pause")(pause)
+app.command("resume")(resume)
+app.command("restart")(restart)
+app.add_typer(logs, name="logs")
 app.command("config")(config)
 app.command("groups")(groups)
 app.command("offsets")(offsets)

@@ -4,28 +4,44 @@ import asyncio
 import dataclasses
 import json
 import logging
-import signal
+import socket
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.live import Live
 
 from heliograph.cli.plan import show_plan
-from heliograph.cli.screen import FILES, fail, progress_line, set_up_logging
-from heliograph.config import ConfigError, Deployment, load_all
+from heliograph.cli.screen import FILES, fail, set_up_logging
+from heliograph.cli.service import (
+    Conf,
+    Master,
+    Verbose,
+    gather_events,
+    host_and_port,
+    listening,
+    run_until_stopped,
+    spark_settings,
+)
+from heliograph.config import ConfigError, Deployment
+from heliograph.config.deployment import assemble
+from heliograph.config.document import Document
+from heliograph.config.formats import read_all
 from heliograph.control.internal_topics import MissingTopics
 from heliograph.control.kept_offsets import CannotKeepOffsets
 from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
+from heliograph.rest.app import make_app
+from heliograph.rest.server import RestServer, address
+from heliograph.service.connector_states import ConnectorStates
+from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
 
-_LINE_EVERY = 10.0
+_PORT = 8083
 
 
 def run(
@@ -37,25 +53,29 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what would be created, changed and copied, and change nothing.")
     ] = False,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master, e.g. local[4] or spark://host:7077.", show_default="local[N]")
+    rest: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="127.0.0.1:8083 or the next"),
     ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be given several times.", show_default=False),
-    ] = None,
+    no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST API.")] = False,
+    master: Master = None,
+    conf: Conf = None,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, print what was done as one JSON line.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also log details and what Spark prints.")] = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM.
+    """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM. SIGHUP has FILE be read again.
+
+    The REST API is Kafka Connect's; there is no login to it. With --until-caught-up it is served only if an address is
+    given.
 
     Example: heliograph run mm2.properties --until-caught-up
     """
     console = Console(stderr=True)
     set_up_logging(console, verbose)
-    settings = _settings(conf or [])
+    settings = spark_settings(conf or [])
     try:
-        deployment = load_all(files)
+        document = read_all(files)
+        deployment = assemble(document)
     except ConfigError as error:
         for warning in error.warnings:
             log.warning("%s", warning)
@@ -70,8 +90,15 @@ def run(
         except (StillRunning, WireError) as error:
             fail(f"{deployment.file}: {error}", 1)
         return
+    serving = None
+    if rest and not no_rest:
+        serving = listening(*host_and_port(rest))
+    elif not no_rest and not until_caught_up:
+        serving = listening("127.0.0.1", _PORT, search=True)
     try:
-        flows, behind = asyncio.run(_main(deployment, until_caught_up, master, settings, console))
+        flows, behind = asyncio.run(
+            _main(files, document, deployment, until_caught_up, master, settings, serving, console)
+        )
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
     except (MissingTopics, CannotKeepOffsets, StillRunning, SparkDied, SparkFailed, WireError) as error:
@@ -90,40 +117,37 @@ def run(
 
 
 async def _main(
-    deployment: Deployment, until_caught_up: bool, master: str | None, conf: dict[str, str], console: Console
+    files: list[Path],
+    document: Document,
+    deployment: Deployment,
+    until_caught_up: bool,
+    master: str | None,
+    conf: dict[str, str],
+    serving: socket.socket | None,
+    console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
-    flows = (*deployment.flows, *deployment.beats)
-    running = Running(flows, master=master, conf=conf, until_caught_up=until_caught_up)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.stop)
+    events = gather_events()
+    running = Running((*deployment.flows, *deployment.beats), master=master, conf=conf, until_caught_up=until_caught_up)
+    connectors = Connectors(running, Worker(address(serving) if serving is not None else "heliograph"))
+    connectors.adopt(document, deployment)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
-    display = asyncio.create_task(_display(running, console))
-    try:
-        await running.run()
-    finally:
-        display.cancel()
-        await asyncio.gather(display, return_exceptions=True)
+    server = None
+    if serving is not None:
+        target = (*deployment.flows, *deployment.beats)[0].target
+        server = RestServer(make_app(connectors, ConnectorStates(connectors), events, target), serving)
+    await run_until_stopped(running, console, server, lambda: _read_again(files, connectors))
     return running.status(), [f"{flow} {one}" for flow, one in running.behind()]
 
 
-async def _display(running: Running, console: Console) -> None:
-    await running.ready.wait()
-    if not console.is_terminal:
-        while True:
-            await asyncio.sleep(_LINE_EVERY)
-            log.info("%s", progress_line(running.status()))
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
-        while True:
-            live.update(progress_line(running.status()))
-            await asyncio.sleep(0.25)
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            fail(f"--conf {pair}: write KEY=VALUE, e.g. --conf spark.driver.memory=1g", 2)
-        settings[key.strip()] = value.strip()
-    return settings
+def _read_again(files: list[Path], connectors: Connectors) -> None:
+    """On SIGHUP. A file that cannot be run changes nothing."""
+    try:
+        document = read_all(files)
+        deployment = assemble(document)
+    except ConfigError as error:
+        log.error("%s; everything goes on as before", error)
+        return
+    for warning in deployment.warnings:
+        log.warning("%s", warning)
+    log.info("%s was read again: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
+    connectors.adopt(document, deployment)

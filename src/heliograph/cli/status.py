@@ -1,4 +1,4 @@
-"""`heliograph status`: what the running flows of a file last said of themselves, read from the target clusters."""
+"""`heliograph status`: how flows are doing, as they last said on the target clusters, or as a REST address says."""
 
 import asyncio
 import json
@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from heliograph.cli.remote import DEFAULT, Rest, ask, show_connectors
 from heliograph.cli.screen import FILES, fail, flow_table, number
 from heliograph.config import ConfigError, load_all
 from heliograph.model.flow import Flow
-from heliograph.service.status import FlowStatus, Seen, last_status, to_json
+from heliograph.service.status import FlowStatus, Seen, from_json, last_status, to_json
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -19,16 +20,25 @@ _OLD = 20.0  # a running flow says something every few seconds
 
 
 def status(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help=f"{FILES} Without: ask --rest.", show_default=False)
+    ] = None,
+    rest: Rest = DEFAULT,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show how the flows of FILE are doing: totals, lag, partitions by state, and what went wrong.
+    """Show how flows are doing: totals, lag, partitions by state, and what went wrong.
 
-    Reads what `heliograph run` writes to the target clusters every five seconds; runs anywhere that can reach them. The
-    exit status is 1 if a flow is not running or has a partition or topic that is stopped.
+    With FILE, reads what `heliograph run` writes to the target clusters every five seconds; runs anywhere that can
+    reach them. Without, asks a running Heliograph, and shows its connectors, too. The exit status is 1 if a flow is not
+    running or has a partition or topic that is stopped.
 
     Example: heliograph status mm2.properties
+
+    Example: heliograph status --rest http://127.0.0.1:8083
     """
+    if not files:
+        _ask(rest, as_json)
+        return
     try:
         deployment = load_all(files)
     except ConfigError as error:
@@ -42,6 +52,23 @@ def status(
     else:
         _show(seen)
     if not all(one is not None and one.age < _OLD and not one.status.stopped for _flow, one in seen):
+        raise typer.Exit(1)
+
+
+def _ask(rest: str, as_json: bool) -> None:
+    flows = ask(rest, "GET", "/heliograph/v1/flows")
+    connectors = ask(rest, "GET", "/connectors?expand=status")
+    copying = [from_json(flow["status"]) for flow in flows if flow["status"] is not None]
+    if as_json:
+        typer.echo(json.dumps({"flows": flows, "connectors": connectors}))
+    else:
+        console = Console()
+        if copying:
+            console.print(flow_table(copying, "Flows"))
+        show_connectors(connectors)
+        for one in copying:
+            _details(console, one)
+    if any(flow["trouble"] for flow in flows) or any(one.stopped for one in copying):
         raise typer.Exit(1)
 
 

@@ -18,6 +18,8 @@ CLASSES = {
     HEARTBEAT: "MirrorHeartbeatConnector",
 }
 
+_CALLED = "connector "
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -59,6 +61,11 @@ class Connector:
         name = self.given[key].written or self.path + key
         owner = f"{self.owner}: " if self.owner else ""
         return ConfigError(f"{at(self.file, self.given[key].line)}: {owner}{name}: {text}")
+
+    @property
+    def name(self) -> str:
+        """Empty where the format gives it none."""
+        return self.owner.removeprefix(_CALLED) if self.owner.startswith(_CALLED) else ""
 
     @property
     def label(self) -> str:

@@ -63,7 +63,8 @@ def load_all(paths: Sequence[str | os.PathLike[str]]) -> Deployment:
     return assemble(read_all(paths))
 
 
-def assemble(document: Document) -> Deployment:
+def assemble(document: Document, *, may_be_idle: bool = False) -> Deployment:
+    """`may_be_idle`: it is no error if no flow is switched on."""
     values, aliases = document.values, document.aliases
     noticed = list(document.warnings)
     try:
@@ -77,7 +78,7 @@ def assemble(document: Document) -> Deployment:
             for pair in pairs
             if _beats(values, *pair) and not _enabled(values, *pair)
         )
-        if not enabled:
+        if not enabled and not may_be_idle:
             raise ConfigError(_no_flow(values, aliases))
     except ConfigError as error:
         error.warnings = tuple(sorted(noticed, key=_place))
@@ -171,6 +172,7 @@ def _flow(values: Values, source: str, target: str) -> Flow:
         policy=_policy(values, source, target),
         topics=_own_filter(values, connectors.TOPIC_FILTER_CLASS, source, target)
         or NameFilter(values.get(declared.TOPICS, source, target), values.get(declared.TOPICS_EXCLUDE, source, target)),
+        paused_topics=frozenset(values.get(declared.TOPICS_PAUSED, source, target)) - {""},
         heartbeats_replication=values.get(declared.HEARTBEATS_REPLICATION_ENABLED, source, target),
         replication_factor=values.get(declared.REPLICATION_FACTOR, source, target),
         tasks_max=values.get(declared.TASKS_MAX, source, target),

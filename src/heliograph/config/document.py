@@ -5,7 +5,8 @@ The aliases come first, because only with them the keys of an `mm2.properties` c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from heliograph.config import review
 from heliograph.config.entry import Entry
@@ -19,13 +20,15 @@ from heliograph.config.values import Values
 @dataclass(frozen=True, slots=True)
 class Document:
     """`warnings` and `notes` are what the format's reader has to say; about the settings themselves `review` speaks.
-    `replaced` are entries that another one of the same key took the place of."""
+    `replaced` are entries that another one of the same key took the place of; `names` are those of connectors that have
+    some, by source, target and part."""
 
     values: Values
     aliases: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
     notes: tuple[Notice, ...] = ()
     replaced: tuple[Entry, ...] = ()
+    names: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
 
 def from_properties(file: str, entries: tuple[Entry, ...]) -> Document:

@@ -116,6 +116,7 @@ def document(
         tuple(dict.fromkeys(warned)),
         tuple(dict.fromkeys(said)),
         tuple(replaced),
+        {(one.source, one.target, one.part): one.name for one in found if one.name},
     )
 
 

@@ -276,6 +276,14 @@ ON_REFUSED_RECORD = Setting(
     places.FLOW,
     acted=True,
 )
+TOPICS_PAUSED = Setting(
+    "heliograph.topics.paused",
+    Names(),
+    "",
+    "Topics that are not copied for now: names, no expressions. Their mirrors stay, and are gone on with later.",
+    places.FLOW,
+    acted=True,
+)
 CONFIG_PROVIDERS = Setting(
     "config.providers",
     Names(),
@@ -329,6 +337,7 @@ GROUPS = (
             PRESERVE_TOPICS,
             PRESERVE_MAX_FILL,
             PRESERVE_MAX_GAP,
+            TOPICS_PAUSED,
             BUFFER_MEMORY,
             LEASE_SECONDS,
             MAX_BYTES_PER_SECOND,

@@ -106,12 +106,27 @@ async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: Clus
     found = await look_up(flow, source, target)
     problems: list[str] = []
     for on_source, client in ((True, source), (False, target)):
-        problems += await _ensure(flow, client, {one: there for one, there in found if one.on_source == on_source})
+        wanted = {one: there for one, there in found if one.on_source == on_source}
+        problems += await _ensure(flow.name, client, wanted)
     if problems:
         raise MissingTopics(f"{flow.name}: " + "; ".join(problems))
 
 
-async def _ensure(flow: Flow, client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) -> list[str]:
+async def ensure_storage_topics(client: ClusterClient, wanted: Mapping[str, tuple[int, int]]) -> None:
+    """The topics of a Connect cluster, by name with partitions and replicas; compacted, as Connect wants them."""
+    await client.connect()
+    brokers = len(client.brokers)
+    topics = [
+        InternalTopic(NewTopic(name, partitions, _at_most(replicas, brokers), (_COMPACT,)), False, True)
+        for name, (partitions, replicas) in wanted.items()
+    ]
+    there = (await client.metadata(wanted.keys())).topics
+    problems = await _ensure("storage", client, {one: there[one.topic.name] for one in topics})
+    if problems:
+        raise MissingTopics("; ".join(problems))
+
+
+async def _ensure(owner: str, client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) -> list[str]:
     """What is wrong with the vital ones; the rest goes to the log."""
     outcomes = await create_topics(client, [one.topic for one, there in wanted.items() if there.error])
     configs = await describe_configs(client, [one.topic.name for one, there in wanted.items() if not there.error])
@@ -131,7 +146,7 @@ async def _ensure(flow: Flow, client: ClusterClient, wanted: Mapping[InternalTop
         if one.vital:
             problems.append(told)
         else:
-            log.error("%s: %s", flow.name, told)
+            log.error("%s: %s", owner, told)
     for vital in (True, False):
         some = [one for one in usable if one.vital == vital]
         try:
@@ -142,7 +157,7 @@ async def _ensure(flow: Flow, client: ClusterClient, wanted: Mapping[InternalTop
             if vital:
                 raise
             names = ", ".join(one.topic.name for one in some)
-            log.error("%s: internal topics %s cannot be used now: %s", flow.name, names, error)
+            log.error("%s: internal topics %s cannot be used now: %s", owner, names, error)
     return problems
 
 

@@ -176,18 +176,26 @@ def tell(flow: Flow, outcome: TakeOver) -> None:
 async def _until_stopped(flow: Flow, target: ClusterClient) -> None:
     """A worker that was killed belongs to its group until its session times out."""
     group = flow.connect_offsets.group or f"{flow.source.alias}-mm2"
+    if state := await until_empty(target, group, f"{flow.name}: waiting for MirrorMaker 2 to be gone"):
+        raise StillRunning(
+            f"MirrorMaker 2 is still running for {flow.name} (its group {group} on {flow.target.alias} is in state "
+            f"{state}): stop it first, two cannot write to the same mirrors"
+        )
+
+
+async def until_empty(client: ClusterClient, group: str, waiting: str) -> str:
+    """Wait until a group has no members, as long as those that were killed may count as such. Its state if it still
+    has some, else empty."""
     deadline = time.monotonic() + _SESSION
     waited = False
-    while (state := (await group_states(target, [group]))[group]) not in (EMPTY, DEAD):
+    while (state := (await group_states(client, [group]))[group]) not in (EMPTY, DEAD):
         if time.monotonic() > deadline:
-            raise StillRunning(
-                f"MirrorMaker 2 is still running for {flow.name} (its group {group} on {flow.target.alias} is in state "
-                f"{state}): stop it first, two cannot write to the same mirrors"
-            )
+            return state
         if not waited:
-            log.info("%s: waiting for MirrorMaker 2 to be gone (its group %s is %s)", flow.name, group, state)
+            log.info("%s (its group %s is %s)", waiting, group, state)
             waited = True
         await asyncio.sleep(0.5)
+    return ""
 
 
 async def _noted(flow: Flow, source: ClusterClient, target: ClusterClient) -> dict[Place, _Noted]:

@@ -161,6 +161,7 @@ class Flow:
     parts: frozenset[str] = frozenset({SOURCE, CHECKPOINT, HEARTBEAT})
     policy: ReplicationPolicy = DEFAULT_POLICY
     topics: Matches = DEFAULT_TOPICS
+    paused_topics: frozenset[str] = frozenset()  # selected, but not copied for now
     heartbeats_replication: bool = True
     replication_factor: int = 2
     tasks_max: int = 1

@@ -1,4 +1,5 @@
-"""MirrorMaker 2 of the same release as the brokers, to run beside Heliograph: in benchmarks and tests."""
+"""MirrorMaker 2 of the same release as the brokers, to run beside Heliograph in benchmarks and tests: by itself, or in
+a worker of Kafka Connect."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,12 +24,25 @@ def mirror_maker_command(
     levels: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Dedicated mode from a file, beside which lies all that it writes. Logs warnings, and what `levels` ask for."""
+    main = "org.apache.kafka.connect.mirror.MirrorMaker"
+    return _command(main, properties, heap_mb, gc, flags, levels or {})
+
+
+def connect_worker_command(properties: Path, *, heap_mb: int) -> list[str]:
+    """A worker of a Connect cluster, which has MirrorMaker 2's connectors, from its own file."""
+    main = "org.apache.kafka.connect.cli.ConnectDistributed"
+    return _command(main, properties, heap_mb, "serial", (), {})
+
+
+def _command(
+    main: str, properties: Path, heap_mb: int, gc: str, flags: Sequence[str], levels: Mapping[str, str]
+) -> list[str]:
     logging = properties.with_suffix(".log4j2.properties")
-    logging.write_text(log4j2("warn", levels or {}))
+    logging.write_text(log4j2("warn", levels))
     return java_command(
         find_java(),
         mirror_maker_classpath(),
-        ["org.apache.kafka.connect.mirror.MirrorMaker", str(properties)],
+        [main, str(properties)],
         version=DEFAULT_VERSION,
         folder=properties.parent,
         heap_mb=heap_mb,

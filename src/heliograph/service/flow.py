@@ -6,8 +6,9 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from heliograph.control.kept_offsets import check
 from heliograph.copy.ledger import Ledger
@@ -20,7 +21,7 @@ from heliograph.service.account import SHOWN, Account
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.lease import Lease
 from heliograph.service.mirrors import Mirrors
-from heliograph.service.status import FlowStatus, state_of, to_json
+from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -39,6 +40,35 @@ _LOOK_COST = 50
 # Leases are not rearranged for their load more often than this.
 _REARRANGE_EVERY = 30.0
 _STATUS_EVERY = 5.0
+# How long a lease may take to end before the next one is told to.
+_ENDS_WITHIN = 5.0
+
+
+def needs_another(before: Flow, now: Flow) -> bool:
+    """Whether a runner of the one flow cannot go on with the other: other connections, other names, other offsets."""
+    told = ("source", "target", "policy", "connect_offsets", "kept_offsets")
+    return any(getattr(before, name) != getattr(now, name) for name in told)
+
+
+def _known_to_leases(flow: Flow) -> tuple[object, ...]:
+    return (
+        flow.reading,
+        flow.writing,
+        flow.buffer_memory,
+        flow.lease_seconds,
+        flow.max_bytes_per_second,
+        flow.may_raise_limits,
+        flow.policies,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one lease is to copy, and how it is doing: as Connect would say of a task."""
+
+    partitions: tuple[MirrorPartition, ...]
+    running: bool
+    trouble: str = ""
 
 
 class FlowRunner:
@@ -56,14 +86,17 @@ class FlowRunner:
         self._mirrors = Mirrors(flow, flows, self._source, self._target, self._ledger)
         self._assignment: Assignment = ()
         self._assigned = asyncio.Event()
+        self._loops: list[asyncio.Task[None]] = []
         self._leases: dict[str, Lease] = {}  # those that run
+        self._failed: dict[int, str] = {}  # number of a lease -> what became of it, until it runs again
         self._look = asyncio.Event()
+        self._refreshing = asyncio.Lock()
         self._account = Account(flow.name, self._look.set)
         self._rearranged = 0.0
         self._commands_from = 0
         self._progress_from = 0
         self._started = False
-        self._stopping = False
+        self._stop = asyncio.Event()
         self._goals: dict[MirrorPartition, int] | None = None
 
     # --- before the first lease -----------------------------------------------------------------------------
@@ -85,10 +118,11 @@ class FlowRunner:
 
     async def set_goals(self) -> None:
         """Remember where the source ends now; `caught_up` is measured against it."""
-        places = [(one.topic, one.partition) for one in self._mirrors.partitions]
+        copied = [one for lease in self._assignment for one in lease]
+        places = [(one.topic, one.partition) for one in copied]
         topics = (await self._source.metadata({topic for topic, _partition in places})).topics
         ends = await list_offsets(self._source, topics, places, LATEST, True)
-        self._goals = {one: _number(ends[one.topic, one.partition]) for one in self._mirrors.partitions}
+        self._goals = {one: _number(ends[one.topic, one.partition]) for one in copied}
 
     # --- running --------------------------------------------------------------------------------------------
 
@@ -99,17 +133,51 @@ class FlowRunner:
             asyncio.create_task(one) for one in (self._follow_progress(), self._keep_refreshing(), self._keep_telling())
         ]
         try:
-            await asyncio.gather(*(self._lease_loop(number) for number in range(self.flow.tasks_max)))
+            self._enough_loops()
+            await self._stop.wait()
+            await asyncio.gather(*self._loops)
         finally:
-            for task in helpers:
+            for task in (*helpers, *self._loops):
                 task.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
+            await asyncio.gather(*helpers, *self._loops, return_exceptions=True)
 
     async def stop(self) -> None:
         """Ask all running leases to end. They would at their deadline anyway."""
-        self._stopping = True
+        self._stop.set()
         self._assigned.set()
         await self._end(list(self._leases))
+
+    async def change(self, flow: Flow) -> None:
+        """Go on with other settings. What leases need not know takes effect while they run."""
+        before, self.flow, self._mirrors.flow = self.flow, flow, flow
+        self._look.set()  # for the one who looks for topics: its interval may be another
+        try:
+            await self._refresh()
+        finally:
+            if _known_to_leases(before) != _known_to_leases(flow):
+                await self.begin_anew(range(len(self._assignment)))
+
+    async def begin_anew(self, numbers: Collection[int]) -> None:
+        """Have leases end and begin again: one after the other, so that not all pause at once."""
+        for lease in [one for one in self._leases.values() if one.number in numbers]:
+            await self._end([lease.id])
+            deadline = time.monotonic() + _ENDS_WITHIN
+            while lease.id in self._leases and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+
+    async def look_again(self) -> None:
+        """See now which topics there are."""
+        await self._refresh()
+
+    def know(self, flows: tuple[Flow, ...]) -> None:
+        """All flows that copy."""
+        if self._mirrors.flows != flows:
+            self._mirrors.flows = flows
+            self._look.set()
+
+    def _enough_loops(self) -> None:
+        while self._started and len(self._loops) < len(self._assignment):
+            self._loops.append(asyncio.create_task(self._lease_loop(len(self._loops))))
 
     def close(self) -> None:
         self._source.close()
@@ -117,20 +185,21 @@ class FlowRunner:
 
     async def _lease_loop(self, number: int) -> None:
         for count in itertools.count(1):
-            while not self._stopping and number >= len(self._assignment):
+            while not self._stop.is_set() and number >= len(self._assignment):
                 self._assigned.clear()
                 await self._assigned.wait()
             try:
-                if not self._stopping:
+                if not self._stop.is_set():
                     await self._ledger.catch_up()
-                if self._stopping:
+                if self._stop.is_set():
                     return
                 if number < len(self._assignment):
                     name = f"{self._run_id}-{self.flow.name}-{number}-{count}"
                     await self._one_lease(Lease(name, number, self._assignment[number]))
             except Exception as error:
-                if self._stopping:
+                if self._stop.is_set():
                     return
+                self._failed[number] = _one_line(error)
                 log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
@@ -146,6 +215,7 @@ class FlowRunner:
             raise
         else:
             self._account.count(outcome, lease)
+            self._failed.pop(lease.number, None)
         finally:
             del self._leases[lease.id]
 
@@ -195,8 +265,10 @@ class FlowRunner:
                         if record.key is not None and record.value is not None:
                             report = Report.from_record(record.key, record.value)
                             lease = self._leases.get(report.lease)  # none: another run's, or one that has ended
-                            if lease is not None and self._account.hear(report, lease) and report.ask:
-                                asking[report.lease] = (report.attempt, report.ask)
+                            if lease is not None and self._account.hear(report, lease):
+                                self._failed.pop(lease.number, None)
+                                if report.ask:
+                                    asking[report.lease] = (report.attempt, report.ask)
                     await self._grant(asking)
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
@@ -212,7 +284,7 @@ class FlowRunner:
             for lease, (attempt, ask) in ((self._leases[name], asked) for name, asked in asking.items())
             if attempt == lease.attempt and self._may_go_on(lease, stopped)
         }
-        if grants and not self._stopping:
+        if grants and not self._stop.is_set():
             await self._command(grant_command(grants))
             for lease in grants.keys() & self._leases.keys():
                 self._leases[lease].goes_on(self.flow.lease_seconds)
@@ -234,14 +306,16 @@ class FlowRunner:
 
     async def _keep_refreshing(self) -> None:
         """Now and then as the file says, and at once when the source's topics are seen to have changed."""
-        every = self.flow.refresh_topics_every
-        if every is None:
-            return
-        last, pause = time.monotonic(), min(_LOOK_EVERY, every)
+        last, pause = time.monotonic(), _LOOK_EVERY
         while True:
+            every = self.flow.refresh_topics_every
             with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with asyncio.timeout(None if every is None else min(pause, every)):
                     await self._look.wait()
+            every = self.flow.refresh_topics_every
+            if every is None:
+                self._look.clear()
+                continue
             began = time.monotonic()
             try:
                 topics = (await self._source.metadata(None)).topics
@@ -261,6 +335,10 @@ class FlowRunner:
             await asyncio.sleep(min(1.0, pause))  # however often it is asked for
 
     async def _refresh(self, topics: Mapping[str, Topic] | None = None) -> None:
+        async with self._refreshing:
+            await self._refresh_now(topics)
+
+    async def _refresh_now(self, topics: Mapping[str, Topic] | None) -> None:
         if not await self._mirrors.refresh(topics):
             return
         self._account.keep(self._mirrors.partitions)
@@ -275,9 +353,11 @@ class FlowRunner:
         """Share the partitions out anew, and end the leases that have others now."""
         before = self._assignment
         self._rearranged = time.monotonic()
-        partitions, load = self._mirrors.partitions, self._account.load
-        load.forget(partitions)
+        load, paused = self._account.load, self.flow.paused_topics
+        load.forget(self._mirrors.partitions)
+        partitions = [one for one in self._mirrors.partitions if one.topic not in paused]
         self._assignment = assign(partitions, before, self.flow.tasks_max, load.per_second())
+        self._enough_loops()
         self._assigned.set()
         changed = [
             lease.id
@@ -312,6 +392,37 @@ class FlowRunner:
 
     # --- what others see ------------------------------------------------------------------------------------
 
+    def tasks(self) -> list[Task]:
+        """The leases that there should be. One is in trouble if it failed, or if a partition of it is stopped."""
+        return [
+            Task(partitions, self._started, self._failed.get(number) or self._stopped_in(partitions))
+            for number, partitions in enumerate(self._assignment)
+        ]
+
+    def _stopped_in(self, partitions: Collection[MirrorPartition]) -> str:
+        refusals = self._account.refusals
+        if not refusals:
+            return ""
+        stopped = [refusals[one] for one in partitions if one in refusals and refusals[one].final]
+        return "\n".join(map(str, stopped[:SHOWN]))
+
+    def mirrors(self) -> list[MirrorStatus]:
+        """Each topic of the flow and its partitions' states."""
+        account = self._account
+        found: dict[str, MirrorStatus] = {}
+        for one in self._mirrors.partitions:
+            mirror = found.setdefault(one.topic, MirrorStatus(one.topic, one.mirror))
+            at, refusal = account.progress.get(one), account.refusals.get(one)
+            mirror.add(self._state_of(one), at, str(refusal) if refusal is not None else "")
+        for topic, why in self._mirrors.synced.failed.items():
+            found.setdefault(topic, MirrorStatus(topic, self.flow.mirror_name(topic))).errors.append(why)
+        return list(found.values())
+
+    def _state_of(self, one: MirrorPartition) -> str:
+        if one.topic in self.flow.paused_topics:
+            return "paused"
+        return state_of(self._account.progress.get(one), self._account.refusals.get(one))
+
     def positions(self) -> dict[MirrorPartition, Position]:
         """Where copying stands, as far as it is known."""
         return {one: at.position for one, at in self._account.progress.items()}
@@ -337,9 +448,10 @@ class FlowRunner:
         account, partitions = self._account, self._mirrors.partitions
         records, size = account.totals(self._leases.values())
         records_rate, bytes_rate = account.rate.per_second()
-        known = self._started and all(one in account.progress for one in partitions)
+        paused = self.flow.paused_topics
+        known = self._started and all(one in account.progress or one.topic in paused for one in partitions)
         lag = sum(max(0, at.source_end - at.position.source) for at in account.progress.values())
-        states = Counter(state_of(account.progress.get(one), account.refusals.get(one)) for one in partitions)
+        states = Counter(map(self._state_of, partitions))
         return FlowStatus(
             self.flow.name,
             len(self._mirrors.synced.partitions),

@@ -126,6 +126,10 @@ class Keeper:
             due = max(due + every, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
 
+    def trouble(self, *jobs: str) -> str:
+        """What went wrong with these the last time, if it did."""
+        return "\n".join(f"{name}: {self._said[name]}" for name in jobs if name in self._said)
+
     @property
     def requests(self) -> int:
         """How many were sent so far, to both clusters."""
@@ -142,8 +146,9 @@ class Keeper:
             if self._said.get(name) != str(error):
                 log.warning("%s: %s could not be synced and will be tried again: %s", self.flow.name, name, error)
             self._said[name] = str(error)
-        except Exception:
+        except Exception as error:
             log.exception("%s: %s could not be synced and will be tried again", self.flow.name, name)
+            self._said[name] = repr(error)
         else:
             if self._said.pop(name, None) is not None:
                 log.info("%s: %s are synced again", self.flow.name, name)

@@ -18,8 +18,8 @@ class Mirrors:
     def __init__(
         self, flow: Flow, flows: tuple[Flow, ...], source: ClusterClient, target: ClusterClient, ledger: Ledger
     ) -> None:
-        self._flow = flow
-        self._flows = flows
+        self.flow = flow
+        self.flows = flows  # all that copy: some may make a circle
         self._source = source
         self._target = target
         self._ledger = ledger
@@ -38,22 +38,25 @@ class Mirrors:
         if topics is None:
             topics = (await self._source.metadata(None)).topics
         if not topics and self.partitions:
-            log.warning("%s: the source lists no topic at all, which is not believed", self._flow.name)
+            log.warning("%s: the source lists no topic at all, which is not believed", self.flow.name)
             return False
-        circles = {name: _circle(path) for name in topics if (path := comes_home(name, self._flow, self._flows))}
+        circles = {name: _circle(path) for name in topics if (path := comes_home(name, self.flow, self.flows))}
         rest = {name: topic for name, topic in topics.items() if name not in circles}
-        synced = await sync_topics(self._flow, self._source, self._target, rest)
+        synced = await sync_topics(self.flow, self._source, self._target, rest)
         synced.failed.update(circles)
         for name, why in synced.failed.items():
             if self.synced.failed.get(name) != why:
-                log.error("%s: topic %s is not mirrored: %s", self._flow.name, name, why)
+                log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why)
         for name in self.synced.partitions.keys() - synced.partitions.keys() - synced.failed.keys():
-            log.warning("%s: topic %s is gone from the source; its mirror stays as it is", self._flow.name, name)
+            if self.flow.selects(name):
+                log.warning("%s: topic %s is gone from the source; its mirror stays as it is", self.flow.name, name)
+            else:
+                log.info("%s: topic %s is not wanted any more; its mirror stays as it is", self.flow.name, name)
         self.synced = synced
         self._shape = self._shape_of(topics)
         self.have_ids = all(topics[name].id.int for name in self._shape)
         self.partitions = tuple(
-            MirrorPartition(name, self._flow.mirror_name(name), partition)
+            MirrorPartition(name, self.flow.mirror_name(name), partition)
             for name, count in synced.partitions.items()
             for partition in range(count)
         )
@@ -64,13 +67,13 @@ class Mirrors:
         """From MM2, what is new to us and what is to be tried again. A running MM2 keeps us from starting."""
         fresh = [one for one in self.partitions if one not in self._looked_at or one in again]
         try:
-            outcome = await take_over(self._flow, self._source, self._target, self._ledger, fresh)
+            outcome = await take_over(self.flow, self._source, self._target, self._ledger, fresh)
         except StillRunning as running:
             if at_start:
                 raise
-            log.error("%s: %s", self._flow.name, running)
+            log.error("%s: %s", self.flow.name, running)
             return
-        tell(self._flow, outcome)
+        tell(self.flow, outcome)
         self._looked_at.update(set(fresh) - outcome.refused.keys())
 
     def _shape_of(self, topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:
@@ -78,7 +81,7 @@ class Mirrors:
         return {
             name: (topic.id.hex, len(topic.leaders))
             for name, topic in topics.items()
-            if not topic.internal and not topic.error and self._flow.selects(name)
+            if not topic.internal and not topic.error and self.flow.selects(name)
         }
 
 

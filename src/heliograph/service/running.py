@@ -11,6 +11,7 @@ from typing import Any
 from heliograph.copy.work import MirrorPartition, Outcome, Work
 from heliograph.engine.spark import Engine
 from heliograph.model.flow import SOURCE, Cluster, Flow
+from heliograph.service.deployed import Deployed
 from heliograph.service.flow import FlowRunner
 from heliograph.service.keeper import Keeper, finished
 from heliograph.service.status import FlowStatus
@@ -25,6 +26,8 @@ _SAMPLE_EVERY = 0.25
 _LEASES_END = 0.8
 _KEEPERS_END = 0.2
 _SPARK_ENDS = 0.8
+# Leases that Spark can run side by side, also those of flows that come later. Only threads: they cost nothing idle.
+_SLOTS = 256
 
 
 class UnreachableCluster(Exception):
@@ -44,6 +47,9 @@ class _Stopped(Exception):
 
 
 class Running:
+    """`stays`: goes on without any flow, and a flow that cannot run keeps nobody else from it. Otherwise what is wanted
+    from the start must be possible."""
+
     def __init__(
         self,
         flows: Sequence[Flow],
@@ -51,59 +57,116 @@ class Running:
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
         until_caught_up: bool = False,
+        stays: bool = False,
     ) -> None:
-        self._flows = tuple(flows)
-        copying = tuple(flow for flow in flows if SOURCE in flow.parts)
         # One slot more than leases: Spark never pre-empts, and a lease that is retried needs a place.
-        slots = sum(flow.tasks_max for flow in copying) + 1
-        self._engine = Engine(slots, master, conf)
+        slots = sum(flow.tasks_max for flow in flows if SOURCE in flow.parts) + 1
+        self._engine = Engine(max(slots, _SLOTS), master, conf)
         self._until_caught_up = until_caught_up
+        self._stays = stays
         self._stop = asyncio.Event()
-        self._run_id = uuid.uuid4().hex[:8]
-        self._runners = [FlowRunner(flow, copying, self._lease, self._cancel, self._run_id) for flow in copying]
-        self._keepers = [Keeper(runner.flow, runner.positions) for runner in self._runners]
-        self._keepers += [Keeper(flow) for flow in flows if flow not in copying]
+        self._spark: asyncio.Future[None] | None = None
+        self.deployed: dict[str, Deployed] = {}
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        for flow in flows:
+            self._deploy(flow)
         self.ready = asyncio.Event()
 
     def stop(self) -> None:
         """Ask for an orderly end; from the event loop's thread."""
         self._stop.set()
 
+    def apply(self, flows: Sequence[Flow]) -> None:
+        """What is wanted from now on. Only flows that differ are touched, and each of them on its own."""
+        wanted = {flow.name: flow for flow in flows}
+        for name, one in self.deployed.items():
+            one.want(wanted.get(name))
+        for name, flow in wanted.items():
+            if name not in self.deployed:
+                one = self._deploy(flow)
+                if self.ready.is_set():
+                    self._begin(name, one)
+        copying = self._copying()
+        for one in self.deployed.values():
+            if one.runner is not None:
+                one.runner.know(copying)
+
     def status(self) -> list[FlowStatus]:
-        return [runner.status() for runner in self._runners]
+        return [runner.status() for runner in self._runners()]
 
     def behind(self) -> list[tuple[str, MirrorPartition]]:
         """With until_caught_up: what could not be caught up with."""
-        return [(runner.flow.name, one) for runner in self._runners for one in runner.behind()]
+        return [(runner.flow.name, one) for runner in self._runners() for one in runner.behind()]
 
     async def run(self) -> None:
         """Until stopped, or caught up if that was asked for."""
-        flows: list[asyncio.Task[None]] = []
-        keeping: list[asyncio.Task[None]] = []
         try:
-            await self._unless_stopped(self._reach_clusters())
-            spark = in_thread(self._engine.start if self._runners else lambda: None)
-            spark.add_done_callback(lambda done: done.cancelled() or done.exception())  # if it comes too late to matter
-            await self._unless_stopped(self._prepare())
-            await self._unless_stopped(spark)
-            flows = [asyncio.create_task(runner.run()) for runner in self._runners]
-            keeping = [asyncio.create_task(keeper.run()) for keeper in self._keepers]
+            await self._unless_stopped(self._get_ready())
+            for name, one in self.deployed.items():
+                one.start()
+                self._begin(name, one)
             self.ready.set()
-            await self._watch(flows)
+            await self._watch()
             if not self._stop.is_set():  # caught up
-                await asyncio.gather(*(keeper.translate_once() for keeper in self._keepers))
+                await asyncio.gather(*(keeper.translate_once() for keeper in self._keepers()))
         except _Stopped:
             pass
         finally:
-            for task in keeping:
-                task.cancel()
-            await self._end(flows)
+            await self._end()
+
+    async def _get_ready(self) -> None:
+        if self._stays:
+            self._start_spark()
+            return
+        await self._reach_clusters()
+        if self._copying():
+            self._start_spark()
+        await asyncio.gather(*(one.prepare(self._until_caught_up) for one in self.deployed.values()))
+        if self._copying():
+            await self._spark_is_up()
+
+    def _deploy(self, flow: Flow) -> Deployed:
+        one = self.deployed[flow.name] = Deployed(flow, self._make_runner, self._spark_is_up)
+        return one
+
+    def _begin(self, name: str, one: Deployed) -> None:
+        async def live() -> None:
+            await one.live()
+            del self.deployed[name], self._lives[name]
+
+        self._lives[name] = asyncio.create_task(live())
+
+    def _make_runner(self, flow: Flow) -> FlowRunner:
+        # Names of leases are never used twice: one that was thought to have ended may still speak.
+        return FlowRunner(flow, self._copying(), self._lease, self._cancel, uuid.uuid4().hex[:8])
+
+    def _start_spark(self) -> None:
+        if self._spark is None:
+            self._spark = in_thread(self._engine.start)
+            self._spark.add_done_callback(lambda done: done.cancelled() or done.exception())  # if it comes too late
+
+    async def _spark_is_up(self) -> None:
+        """Started when it is needed first."""
+        self._start_spark()
+        assert self._spark is not None
+        await asyncio.shield(self._spark)
+
+    def _copying(self) -> tuple[Flow, ...]:
+        wanted = (one.wanted for one in self.deployed.values())
+        return tuple(flow for flow in wanted if flow is not None and SOURCE in flow.parts)
+
+    def _runners(self) -> list[FlowRunner]:
+        return [one.runner for one in self.deployed.values() if one.runner is not None]
+
+    def _keepers(self) -> list[Keeper]:
+        return [one.keeper for one in self.deployed.values() if one.keeper is not None]
 
     async def _reach_clusters(self) -> None:
         clusters = {
-            one.alias: one
-            for flow in self._flows
-            for one in ((flow.source, flow.target) if flow.reads_source else (flow.target,))
+            cluster.alias: cluster
+            for flow in (one.wanted for one in self.deployed.values())
+            if flow is not None
+            for cluster in ((flow.source, flow.target) if flow.reads_source else (flow.target,))
         }
 
         async def reach(cluster: Cluster) -> None:
@@ -116,16 +179,6 @@ class Running:
                 client.close()
 
         await asyncio.gather(*(reach(cluster) for cluster in clusters.values()))
-
-    async def _prepare(self) -> None:
-        async def prepare(runner: FlowRunner) -> None:
-            await runner.connect()
-            await runner.prepare()
-            if self._until_caught_up:
-                await runner.set_goals()
-
-        await asyncio.gather(*(keeper.prepare() for keeper in self._keepers))
-        await asyncio.gather(*(prepare(runner) for runner in self._runners))
 
     async def _unless_stopped(self, work: Awaitable[Any]) -> None:
         """Wait for this, or give it up as soon as somebody says stop."""
@@ -145,34 +198,41 @@ class Running:
     async def _cancel(self, lease: str) -> None:
         await in_thread(lambda: self._engine.cancel(lease))
 
-    async def _watch(self, flows: list[asyncio.Task[None]]) -> None:
+    async def _watch(self) -> None:
         while not self._stop.is_set():
-            for runner in self._runners:
+            for runner in self._runners():
                 runner.sample()
-            if self._until_caught_up and all(runner.caught_up() for runner in self._runners):
+            if self._until_caught_up and all(runner.caught_up() for runner in self._runners()):
                 return
+            if self._spark is not None and self._spark.done():
+                self._spark.result()
             if not self._engine.alive:
                 raise SparkDied("Spark's JVM has died")
-            for flow in flows:
-                if flow.done():
-                    flow.result()
+            for one in self.deployed.values():
+                one.check()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SAMPLE_EVERY):
                     await self._stop.wait()
 
-    async def _end(self, flows: list[asyncio.Task[None]]) -> None:
+    async def _end(self) -> None:
         began = time.monotonic()
+        for task in self._lives.values():
+            task.cancel()
+        await asyncio.gather(*self._lives.values(), return_exceptions=True)
+        for one in self.deployed.values():
+            one.cancel_keeping()
+        flows = [task for one in self.deployed.values() for task in one.running()]
         if flows:
-            asking = [asyncio.create_task(runner.stop()) for runner in self._runners]
+            asking = [asyncio.create_task(runner.stop()) for runner in self._runners()]
             await asyncio.wait([*asking, *flows], timeout=_LEASES_END)
             for task in (*asking, *flows):
                 task.cancel()
             await asyncio.gather(*asking, *flows, return_exceptions=True)
-        await finished(self._keepers, _KEEPERS_END)
-        for runner in self._runners:
+        await finished(self._keepers(), _KEEPERS_END)
+        for runner in self._runners():
             runner.sample()
             runner.close()
-        for keeper in self._keepers:
+        for keeper in self._keepers():
             keeper.close()
         try:
             async with asyncio.timeout(_SPARK_ENDS):

@@ -8,7 +8,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Progress, Refusal
@@ -42,6 +42,28 @@ class FlowStatus:
     def stopped(self) -> int:
         """Partitions and topics that are not copied and will not be by themselves."""
         return sum(one.final for one in self.refusals) + len(self.failed_topics)
+
+
+@dataclass(slots=True)
+class MirrorStatus:
+    """One topic and its mirror. `lag` is None until it is known for all partitions."""
+
+    topic: str
+    mirror: str
+    partitions: int = 0
+    lag: int | None = 0
+    states: dict[str, int] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, state: str, progress: Progress | None, error: str) -> None:
+        self.partitions += 1
+        self.states[state] = self.states.get(state, 0) + 1
+        if progress is None:
+            self.lag = None
+        elif self.lag is not None:
+            self.lag += max(0, progress.source_end - progress.position.source)
+        if error:
+            self.errors.append(error)
 
 
 class Rate:

@@ -44,6 +44,7 @@ class Topic:
 class Metadata:
     brokers: dict[int, tuple[str, int]] = field(default_factory=dict)
     controller: int = -1
+    cluster_id: str = ""
     topics: dict[str, Topic] = field(default_factory=dict)
 
 
@@ -72,7 +73,10 @@ class ClusterClient:
         self.brokers = {one.node_id: (one.host, one.port) for one in answer.brokers}
         self._controller = answer.controller_id
         return Metadata(
-            self.brokers, answer.controller_id, {one.name: _topic(one) for one in answer.topics if one.name is not None}
+            self.brokers,
+            answer.controller_id,
+            answer.cluster_id or "",
+            {one.name: _topic(one) for one in answer.topics if one.name is not None},
         )
 
     async def to(self, node: int) -> Connection:

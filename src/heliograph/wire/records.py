@@ -75,7 +75,9 @@ def now() -> int:
     return int(time.time() * 1000)
 
 
-async def write(client: ClusterClient, topic: Topic, partition: int, pairs: Iterable[tuple[bytes, bytes]]) -> int:
+async def write(
+    client: ClusterClient, topic: Topic, partition: int, pairs: Iterable[tuple[bytes, bytes | None]]
+) -> int:
     """Append small records of this moment to one partition; the offset of the first is returned."""
     moment = now()
     return await write_records(client, topic, partition, [Record(0, moment, key, value) for key, value in pairs])

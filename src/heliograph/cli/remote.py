@@ -1,0 +1,171 @@
+"""The commands that ask a running Heliograph over its REST address: connectors, pause, resume, restart, logs."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from heliograph.cli.screen import fail
+
+DEFAULT = "http://127.0.0.1:8083"
+_OWN = "/heliograph/v1"
+_TIMEOUT = 30.0
+_STYLES = {"RUNNING": "green", "FAILED": "bold red"}
+
+Rest = Annotated[
+    str, typer.Option("--rest", metavar="URL", envvar="HELIOGRAPH_REST", help="Where Heliograph's REST API is.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME...", help="Connectors, or flows such as 'A->B' with all of theirs.", show_default=False
+    ),
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="Only this topic of the flow; may be given several times."),
+]
+
+
+def ask(rest: str, method: str, path: str, body: object = None) -> Any:
+    """What the answer's JSON says; None for an empty answer. An error is told, and ends the command."""
+    url = rest if "://" in rest else f"http://{rest}"
+    data = None if body is None else json.dumps(body).encode()
+    headers = {} if data is None else {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{url.rstrip('/')}{path}", data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            text = answer.read()
+            return json.loads(text) if text else None
+    except urllib.error.HTTPError as error:
+        fail(_message(error), 1)
+    except (OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        fail(f"no answer from {url}: {reason}. Is Heliograph running, and is this its address (--rest)?", 2)
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.loads(error.read())["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"{error.code} {error.reason}"
+
+
+def connectors(rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
+    """Show the connectors of a running Heliograph (or of a Connect worker), their tasks and why something failed.
+
+    The exit status is 1 if a connector or task has failed.
+
+    Example: heliograph connectors --rest http://127.0.0.1:8083
+    """
+    found = ask(rest, "GET", "/connectors?expand=status")
+    typer.echo(json.dumps(found)) if as_json else show_connectors(found)
+    if any(state == "FAILED" for one in found.values() for state in _states(one["status"])):
+        raise typer.Exit(1)
+
+
+def show_connectors(found: dict[str, Any]) -> None:
+    console = Console()
+    if not found:
+        console.print("no connectors")
+        return
+    table = Table(title="Connectors", title_justify="left")
+    table.add_column("connector", overflow="fold")
+    table.add_column("state", no_wrap=True)
+    table.add_column("tasks", overflow="fold")
+    for name, one in sorted(found.items()):
+        own, *tasks = _states(one["status"])
+        counts = ", ".join(f"{tasks.count(state)} {state}" for state in dict.fromkeys(tasks))
+        style = "bold red" if "FAILED" in tasks else ""
+        table.add_row(name, Text(own, _STYLES.get(own, "yellow")), Text(counts or "none", style))
+    console.print(table)
+    for name, one in sorted(found.items()):
+        for part in (one["status"]["connector"], *one["status"]["tasks"]):
+            for line in part.get("trace", "").splitlines():
+                console.print(f"{name}: {line}", style="bold red", highlight=False, soft_wrap=True)
+
+
+def _states(status: dict[str, Any]) -> list[str]:
+    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+
+
+def pause(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
+    """Pause connectors, all of a flow, or single topics of a flow. Mirrors stay, and are gone on with later.
+
+    Example: heliograph pause 'A->B' --topic orders
+    """
+    _change(rest, names, topic or [], as_json, "paused", lambda one: ask(rest, "PUT", f"{one}/pause"))
+
+
+def resume(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
+    """Have connectors, all of a flow, or single topics of a flow run again.
+
+    Example: heliograph resume 'A->B'
+    """
+    _change(rest, names, topic or [], as_json, "resumed", lambda one: ask(rest, "PUT", f"{one}/resume"))
+
+
+def restart(names: Names, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
+    """Have connectors, or all of a flow, look at everything anew and begin again, task by task.
+
+    Example: heliograph restart 'A->B.MirrorSourceConnector'
+    """
+
+    def again(path: str) -> Any:
+        return ask(rest, "POST", f"{path}/restart" + ("" if path.startswith(_OWN) else "?includeTasks=true"))
+
+    _change(rest, names, [], as_json, "restarted", again)
+
+
+def _change(
+    rest: str, names: list[str], topics: list[str], as_json: bool, done: str, change: Callable[[str], Any]
+) -> None:
+    known = ask(rest, "GET", "/connectors")
+    changed: list[str] = []
+    for name in names:
+        if name in known and topics:
+            fail(f"{name} is a connector: --topic goes with a flow such as 'A->B'", 2)
+        if name in known:
+            change(f"/connectors/{quote(name, safe='')}")
+            changed.append(name)
+            continue
+        flow = f"{_OWN}/flows/{quote(name, safe='')}"
+        for path in [f"{flow}/topics/{quote(topic, safe='')}" for topic in topics] or [flow]:
+            change(path)
+        changed += [f"{name} {topic}" for topic in topics] or [name]
+    typer.echo(json.dumps({done: changed}) if as_json else "\n".join(f"{done} {one}" for one in changed))
+
+
+logs = typer.Typer(help="What a running Heliograph logs.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@logs.callback()
+def _logs() -> None:
+    """What a running Heliograph logs."""
+
+
+@logs.command("level")
+def level(
+    new: Annotated[
+        str | None, typer.Argument(metavar="LEVEL", help="DEBUG, INFO, WARN or ERROR; without: show what is set.")
+    ] = None,
+    logger: Annotated[str, typer.Option(help="Only this part, e.g. heliograph.control.")] = "heliograph",
+    rest: Rest = DEFAULT,
+    as_json: AsJson = False,
+) -> None:
+    """Show or change how much a running Heliograph logs, until it ends.
+
+    Example: heliograph logs level DEBUG --logger heliograph.control
+    """
+    if new is not None:
+        ask(rest, "PUT", f"/admin/loggers/{quote(logger, safe='')}", {"level": new.upper()})
+    found = {name: one["level"] for name, one in ask(rest, "GET", "/admin/loggers").items()}
+    typer.echo(json.dumps(found) if as_json else "\n".join(f"{name} {one}" for name, one in sorted(found.items())))

@@ -1,0 +1,108 @@
+"""`heliograph serve`: in the place of a Connect worker, with the connectors that are posted to it."""
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from heliograph.cli.screen import fail, set_up_logging
+from heliograph.cli.service import (
+    Conf,
+    Master,
+    Verbose,
+    gather_events,
+    host_and_port,
+    listening,
+    run_until_stopped,
+    spark_settings,
+)
+from heliograph.config import ConfigError
+from heliograph.config.worker_file import StorageTopic, WorkerFile, load_worker
+from heliograph.control.connect_store import ConnectStore
+from heliograph.control.internal_topics import MissingTopics
+from heliograph.control.takeover import StillRunning
+from heliograph.engine.spark import SparkFailed
+from heliograph.rest.app import make_app
+from heliograph.rest.server import RestServer, address
+from heliograph.service.connector_states import ConnectorStates
+from heliograph.service.connectors import Connectors, Worker
+from heliograph.service.running import Running, SparkDied
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import Unreachable, WireError
+
+log = logging.getLogger(__name__)
+
+
+def serve(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A Connect worker's connect-distributed.properties.", show_default=False),
+    ],
+    rest: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Listen here.", show_default="the file's listeners")
+    ] = None,
+    master: Master = None,
+    conf: Conf = None,
+    verbose: Verbose = False,
+) -> None:
+    """Take the place of a Kafka Connect worker: run MirrorMaker 2's connectors that are posted to its REST API.
+
+    Connectors and their wanted states are kept where Connect keeps them, in the topics that FILE names; those that
+    Connect has left there are run. Connect's own workers of the same group must be stopped. There is no login: whoever
+    reaches the address can change everything.
+
+    Example: heliograph serve connect-distributed.properties
+    """
+    console = Console(stderr=True)
+    set_up_logging(console, verbose)
+    settings = spark_settings(conf or [])
+    try:
+        worker = load_worker(file)
+    except ConfigError as error:
+        fail(str(error), 2)
+    serving = listening(*(host_and_port(rest) if rest else (worker.host, worker.port)))
+    try:
+        asyncio.run(_main(worker, serving, bool(rest), master, settings, console))
+    except Unreachable as error:
+        fail(f"{file}: bootstrap.servers: the cluster cannot be reached: {error}", 2)
+    except (MissingTopics, StillRunning, SparkDied, SparkFailed, WireError) as error:
+        fail(f"{file}: {error}", 1)
+
+
+async def _main(
+    file: WorkerFile,
+    serving: socket.socket,
+    elsewhere: bool,
+    master: str | None,
+    conf: dict[str, str],
+    console: Console,
+) -> None:
+    events = gather_events()
+    client = ClusterClient(file.cluster)
+    try:
+        store = ConnectStore(client, file.group, file.configs.name, file.status.name)
+        stored = await store.open(dict(map(_topic, (file.configs, file.offsets, file.status))))
+        running = Running((), master=master, conf=conf, stays=True)
+        id_ = address(serving) if elsewhere else file.advertised
+        worker = Worker(id_, file.settings, file.offsets.name, file.group)
+        connectors = Connectors(running, worker, store)
+        connectors.restore(stored)
+        log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
+        states = ConnectorStates(connectors)
+        telling = asyncio.create_task(states.keep_telling(store))
+        try:
+            server = RestServer(make_app(connectors, states, events, file.cluster), serving)
+            await run_until_stopped(running, console, server)
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+    finally:
+        client.close()
+
+
+def _topic(one: StorageTopic) -> tuple[str, tuple[int, int]]:
+    return one.name, (one.partitions, one.replication_factor)

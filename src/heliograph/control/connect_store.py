@@ -1,0 +1,83 @@
+"""Connectors and their wanted states in the topics of a Connect cluster: found there, kept there, and given back so.
+
+One process at a time: two would not hear of each other's changes.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from heliograph.control.internal_topics import ensure_storage_topics
+from heliograph.control.takeover import StillRunning, until_empty
+from heliograph.model.connect_records import Pair, Stored, config_record, deleted_records, stale_keys, state_records
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.records import own_topic, partition_for, read_all, write
+
+log = logging.getLogger(__name__)
+
+
+class ConnectStore:
+    def __init__(self, client: ClusterClient, group: str, configs: str, status: str) -> None:
+        self._client = client
+        self._group = group
+        self._configs = configs
+        self._status = status
+        self._told: dict[bytes, bytes] = {}  # status records as they stand in the topic
+
+    async def open(self, topics: Mapping[str, tuple[int, int]]) -> Stored:
+        """Make the topics if they are missing, and read what is there. Raises StillRunning if Connect runs."""
+        await ensure_storage_topics(self._client, topics)
+        waiting = f"waiting for the workers of Connect group {self._group} to be gone"
+        if state := await until_empty(self._client, self._group, waiting):
+            raise StillRunning(
+                f"workers of Kafka Connect are running (group {self._group} is in state {state}): stop them first, "
+                "both would run the same connectors"
+            )
+        self._told = await self._read_status()
+        return await self._read_configs()
+
+    async def keep(self, name: str, config: Mapping[str, str]) -> None:
+        await self._write([config_record(name, config)])
+
+    async def keep_state(self, name: str, state: str) -> None:
+        await self._write(state_records(name, state))
+
+    async def forget(self, name: str) -> None:
+        await self._write(deleted_records(name))
+
+    async def tell(self, status: Mapping[bytes, bytes]) -> None:
+        """How everything is doing: what is news is written down, what is gone is deleted."""
+        news: list[Pair] = [(key, value) for key, value in status.items() if self._told.get(key) != value]
+        news += stale_keys(self._told, status)
+        if not news:
+            return
+        topic = await own_topic(self._client, self._status)
+        by_partition: dict[int, list[Pair]] = {}
+        for pair in news:
+            by_partition.setdefault(partition_for(pair[0], len(topic.leaders)), []).append(pair)
+        for partition, pairs in by_partition.items():
+            await write(self._client, topic, partition, pairs)
+        self._told = dict(status)
+
+    async def _write(self, records: list[Pair]) -> None:
+        await write(self._client, await own_topic(self._client, self._configs), 0, records)
+
+    async def _read_configs(self) -> Stored:
+        stored = Stored()
+        async for record in read_all(self._client, await own_topic(self._client, self._configs), 0):
+            try:
+                if record.key is not None:
+                    stored.add(record.key, record.value)
+            except ValueError as error:
+                log.warning("record %d of %s is not as it should be: %s", record.offset, self._configs, error)
+        return stored
+
+    async def _read_status(self) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        topic = await own_topic(self._client, self._status)
+        for partition in topic.leaders:
+            async for record in read_all(self._client, topic, partition):
+                if record.key is not None and record.value is not None:
+                    found[record.key] = record.value
+                elif record.key is not None:
+                    found.pop(record.key, None)
+        return found

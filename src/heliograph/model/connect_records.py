@@ -1,0 +1,103 @@
+"""How Kafka Connect writes down its connectors and how they are doing: the records of its configs and status topics.
+
+Values are JSON without schemas. Without a value a record deletes what its key is about.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+RUNNING, PAUSED, STOPPED = "RUNNING", "PAUSED", "STOPPED"
+
+Pair = tuple[bytes, bytes | None]
+
+_CONNECTOR, _STATE, _COMMIT = "connector-", "target-state-", "commit-"
+_STARTED = "STARTED"
+
+
+@dataclass(slots=True)
+class Stored:
+    """The connectors of a configs topic, read record by record: their configs, and the states that are wanted."""
+
+    configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+
+    def add(self, key: bytes, value: bytes | None) -> None:
+        """Records of tasks, sessions and the like are passed over. Raises ValueError for one that cannot be read."""
+        name = key.decode()
+        if name.startswith(_CONNECTOR):
+            self._config(name.removeprefix(_CONNECTOR), value)
+        elif name.startswith(_STATE):
+            self._state(name.removeprefix(_STATE), value)
+
+    def _config(self, name: str, value: bytes | None) -> None:
+        self.configs.pop(name, None)
+        if value is None:
+            return
+        properties = json.loads(value).get("properties")
+        if not isinstance(properties, dict):
+            raise ValueError(f"connector {name} has no properties")
+        self.configs[name] = {str(key): str(text) for key, text in properties.items() if text is not None}
+
+    def _state(self, name: str, value: bytes | None) -> None:
+        self.states.pop(name, None)
+        if value is not None:
+            said = json.loads(value)
+            state = said.get("state.v2") or said.get("state")
+            self.states[name] = RUNNING if state == _STARTED else str(state)
+
+
+def config_record(name: str, config: Mapping[str, str]) -> Pair:
+    return f"{_CONNECTOR}{name}".encode(), _json({"properties": config})
+
+
+def state_records(name: str, state: str) -> list[Pair]:
+    """Connect before 3.5 knows no stopped connectors, and takes them for paused. One that is stopped has no tasks."""
+    old = {RUNNING: _STARTED, STOPPED: PAUSED}.get(state, state)
+    new = _STARTED if state == RUNNING else state
+    wanted: list[Pair] = [(f"{_STATE}{name}".encode(), _json({"state": old, "state.v2": new}))]
+    return [(f"{_COMMIT}{name}".encode(), _json({"tasks": 0})), *wanted] if state == STOPPED else wanted
+
+
+def deleted_records(name: str) -> list[Pair]:
+    return [(f"{_CONNECTOR}{name}".encode(), None), (f"{_STATE}{name}".encode(), None)]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a connector or a task is doing. The generation is the lowest there is: any worker of Connect's own writes
+    over it."""
+
+    state: str
+    worker: str
+    version: str | None
+    trace: str = ""
+
+    def to_value(self) -> bytes:
+        return _json(
+            {
+                "state": self.state,
+                "trace": self.trace or None,
+                "worker_id": self.worker,
+                "generation": 0,
+                "version": self.version,
+            }
+        )
+
+
+def status_key(name: str, task: int | None = None) -> bytes:
+    return f"status-connector-{name}".encode() if task is None else f"status-task-{name}-{task}".encode()
+
+
+def stale_keys(keys: Iterable[bytes], kept: Iterable[bytes]) -> list[Pair]:
+    """Deletions of the statuses among some keys that are nobody's any more."""
+    wanted = set(kept)
+    return [
+        (key, None)
+        for key in keys
+        if key not in wanted and key.startswith((b"status-connector-", b"status-task-", b"status-topic-"))
+    ]
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

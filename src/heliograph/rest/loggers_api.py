@@ -1,0 +1,91 @@
+"""Connect's REST API for log levels, on Python's loggers. Names of Connect's loggers stand for ours."""
+
+import logging
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from heliograph.rest.problems import Problem, table_of
+
+_LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "OFF": logging.CRITICAL + 10,
+}
+_NAMES = {level: name for name, level in reversed(_LEVELS.items())} | {logging.DEBUG: "DEBUG"}
+# What stands for what, the longest beginning first.
+_OURS = {
+    "org.apache.kafka.clients": "heliograph.wire",
+    "org.apache.kafka.connect.mirror": "heliograph",
+    "org.apache.kafka.connect.runtime.rest": "heliograph.rest",
+    "org.apache.kafka.connect": "heliograph",
+    "org.apache.kafka": "heliograph",
+    "org.apache.spark": "heliograph.spark",
+    "org.reflections": "heliograph",
+}
+_changed: dict[str, int] = {}  # by our names, when it was set here
+
+
+def loggers_api() -> APIRouter:
+    router = APIRouter(prefix="/admin/loggers", tags=["Kafka Connect"])
+
+    @router.get("")
+    async def loggers() -> dict[str, Any]:
+        names = [name for name, one in _known().items() if one.level != logging.NOTSET]
+        return {name: _told(name) for name in sorted([*names, "root"])}
+
+    @router.get("/{name}")
+    async def logger(name: str) -> dict[str, Any]:
+        ours = _ours(name)
+        if ours != "root" and ours not in _known():
+            raise Problem(404, f"Logger {name} not found.")
+        return _told(ours)
+
+    @router.put("/{name}")
+    async def set_level(name: str, request: Request) -> Response:
+        level = (await table_of(request)).get("level")
+        if level is None:
+            raise Problem(400, "Desired 'level' parameter was not specified in request.")
+        number = _LEVELS.get(str(level).upper())
+        if number is None:
+            raise Problem(404, f"invalid log level '{level}'.")
+        affected = _set(_ours(name), number)
+        if request.query_params.get("scope", "").lower() == "cluster":
+            return Response(status_code=204)
+        return JSONResponse([name if one == _ours(name) else one for one in affected])
+
+    return router
+
+
+def _known() -> dict[str, logging.Logger]:
+    found = logging.Logger.manager.loggerDict
+    return {name: one for name, one in found.items() if isinstance(one, logging.Logger)}
+
+
+def _ours(name: str) -> str:
+    for beginning, ours in _OURS.items():
+        if name == beginning or name.startswith(f"{beginning}."):
+            return ours
+    return name
+
+
+def _told(name: str) -> dict[str, Any]:
+    level = logging.getLogger(None if name == "root" else name).getEffectiveLevel()
+    return {"level": _NAMES.get(level, logging.getLevelName(level)), "last_modified": _changed.get(name)}
+
+
+def _set(name: str, level: int) -> list[str]:
+    """Those whose level is another now."""
+    own = logging.getLogger(None if name == "root" else name)
+    below = {other: one for other, one in _known().items() if other.startswith(f"{name}.") and one.level}
+    affected = sorted({other: one for other, one in {name: own, **below}.items() if one.level != level})
+    for other in affected:
+        logging.getLogger(None if other == "root" else other).setLevel(level)
+        _changed[other] = int(time.time() * 1000)
+    return affected

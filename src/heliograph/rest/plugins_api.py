@@ -1,0 +1,81 @@
+"""Connect's REST API for plugins: which connectors there are, what they can be told, what is wrong with a config."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from heliograph import __version__
+from heliograph.config.connector import CLASSES
+from heliograph.config.plugin_config import Definition, class_name, definitions, problems
+from heliograph.config.posted import part_of
+from heliograph.config.posted import shown as without_secrets
+from heliograph.rest.problems import Problem, body_of, texts_of
+
+
+def plugins_api() -> APIRouter:
+    router = APIRouter(prefix="/connector-plugins", tags=["Kafka Connect"])
+
+    @router.get("")
+    async def plugins() -> list[dict[str, str]]:
+        classes = sorted(class_name(part) for part in CLASSES)
+        return [{"class": one, "type": "source", "version": __version__} for one in classes]
+
+    @router.get("/{plugin}/config")
+    async def config(plugin: str) -> list[dict[str, Any]]:
+        part = part_of({"connector.class": plugin})
+        if part is None:
+            raise Problem(404, f"Unknown plugin {plugin}.")
+        return [_definition(number, one) for number, one in enumerate(definitions(part), 1)]
+
+    @router.put("/{plugin}/config/validate")
+    async def validate(plugin: str, request: Request) -> dict[str, Any]:
+        given = {key: value for key, value in texts_of(await body_of(request)).items() if value is not None}
+        kind = given.get("connector.class", "").strip()
+        part = part_of(given)
+        if not kind:
+            raise Problem(400, f"Connector config {without_secrets(given)} contains no connector type")
+        if part is None:
+            raise Problem(400, f"Failed to find any class that implements Connector and which name matches {kind}")
+        if not _bare(kind).endswith(_bare(plugin)):
+            raise Problem(400, f"Included connector type {kind} does not match request type {plugin}")
+        wrong, shown = problems(part, given), without_secrets(given)
+        return {
+            "name": kind,
+            "error_count": sum(map(len, wrong.values())),
+            "groups": list(dict.fromkeys(one.group for one in definitions(part))),
+            "configs": [
+                {
+                    "definition": _definition(number, one),
+                    "value": {
+                        "name": one.name,
+                        "value": shown.get(one.name, one.default),
+                        "recommended_values": [],
+                        "errors": wrong.get(one.name, []),
+                        "visible": True,
+                    },
+                }
+                for number, one in enumerate(definitions(part), 1)
+            ],
+        }
+
+    return router
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix("Connector")
+
+
+def _definition(number: int, one: Definition) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "type": one.type,
+        "required": one.required,
+        "default_value": one.default,
+        "importance": one.importance,
+        "documentation": one.about,
+        "group": one.group,
+        "order_in_group": number,
+        "width": "MEDIUM",
+        "display_name": one.name,
+        "dependents": [],
+    }

@@ -1,0 +1,71 @@
+"""A Connect worker's own file: what is read of it, and what is said if it will not do."""
+
+from pathlib import Path
+
+import pytest
+
+from heliograph.config import ConfigError
+from heliograph.config.worker_file import StorageTopic, load_worker
+
+GOOD = """\
+bootstrap.servers=b1:9092,b2:9092
+group.id=connect-cluster
+config.storage.topic=connect-configs
+offset.storage.topic=connect-offsets
+status.storage.topic=connect-status
+offset.storage.replication.factor=1
+status.storage.partitions=2
+"""
+
+
+def _file(folder: Path, *lines: str, without: str = "") -> Path:
+    file = folder / "connect-distributed.properties"
+    kept = [line for line in GOOD.splitlines() if not without or not line.startswith(without)]
+    file.write_text("\n".join([*kept, *lines]))
+    return file
+
+
+def test_topics_group_and_address_are_read(tmp_path: Path) -> None:
+    worker = load_worker(_file(tmp_path, "producer.compression.type=zstd"))
+    assert worker.cluster.bootstrap_servers == (("b1", 9092), ("b2", 9092))
+    assert (worker.group, worker.configs) == ("connect-cluster", StorageTopic("connect-configs", 1, 3))
+    assert worker.offsets == StorageTopic("connect-offsets", 25, 1)
+    assert worker.status == StorageTopic("connect-status", 2, 3)
+    assert worker.settings["producer.compression.type"] == "zstd"
+
+
+@pytest.mark.parametrize(
+    ("lines", "address", "advertised"),
+    [
+        ((), ("", 8083), "127.0.0.1:8083"),
+        (("listeners=http://:18083",), ("", 18083), "127.0.0.1:18083"),
+        (("listeners=HTTPS://h:1, HTTP://myhost:18083",), ("myhost", 18083), "myhost:18083"),
+        (("listeners=http://[::1]:80",), ("::1", 80), "::1:80"),
+        (("listeners=http://0.0.0.0:80", "rest.advertised.host.name=me"), ("", 80), "me:80"),
+        (("rest.host.name=old", "rest.port=81", "rest.advertised.port=99"), ("old", 81), "old:99"),
+    ],
+)
+def test_where_it_listens(tmp_path: Path, lines: tuple[str, ...], address: tuple[str, int], advertised: str) -> None:
+    worker = load_worker(_file(tmp_path, *lines))
+    assert ((worker.host, worker.port), worker.advertised) == (address, advertised)
+
+
+@pytest.mark.parametrize(
+    ("lines", "without", "says"),
+    [
+        ((), "group.id", "no group.id"),
+        ((), "status.storage.topic", "no status.storage.topic"),
+        (("bootstrap.servers=b1",), "", ":8: bootstrap.servers: 'b1' has an address without a port"),
+        (("offset.storage.partitions=x",), "", ":8: offset.storage.partitions: 'x' is not a whole number"),
+        (("listeners=https://h:8443",), "", ":8: listeners: this version speaks HTTP only"),
+        (("listeners=here",), "", ":8: listeners: 'here' is no address"),
+    ],
+)
+def test_what_will_not_do_is_told_with_its_line(
+    tmp_path: Path, lines: tuple[str, ...], without: str, says: str
+) -> None:
+    file = _file(tmp_path, *lines, without=without)
+    with pytest.raises(ConfigError) as error:
+        load_worker(file)
+    assert str(error.value).startswith(str(file))
+    assert says in str(error.value)

@@ -1,0 +1,271 @@
+"""Flows that run are changed, paused and ended through the REST API, and by a file that is read again."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from heliograph.cli import app
+from heliograph.model.internal_topics import PROGRESS, signals_topic
+from heliograph.sandbox.ports import free_ports
+from logs import Log, Pair, some_records, until
+from rest.api import Api, connector, serving, worker_file
+from running.command import start
+
+ALIAS = "L"
+FLOW = f"/heliograph/v1/flows/{quote(f'{ALIAS}->B')}"
+
+
+class Served:
+    """One process for all tests here, which can be ended and started again."""
+
+    def __init__(self, file: Path, api: Api) -> None:
+        self._file = file
+        self._process = ExitStack()
+        self.api = api
+
+    def start(self) -> None:
+        self._process.enter_context(serving(self._file, self.api))
+
+    def stop(self) -> None:
+        self._process.close()
+
+
+@pytest.fixture(scope="module")
+def served(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    one = Served(*worker_file(tmp_path_factory.mktemp("live"), pair.b, "live"))
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def api(served: Served) -> Api:
+    return served.api
+
+
+@pytest.fixture
+def _no_connectors_left(api: Api) -> Iterator[None]:
+    yield
+    for name in api("GET", "/connectors").body:
+        api("DELETE", f"/connectors/{quote(name)}")
+    api.until(lambda api: api("GET", "/heliograph/v1/flows").body == [])
+
+
+def _copied(pair: Pair, topic: str, count: int, alias: str = ALIAS) -> Callable[[], bool]:
+    mirror = f"{alias}.{topic}"
+    return lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == count
+
+
+def _leases(target: Log, alias: str) -> set[str]:
+    """All that ever said something."""
+    return {one.key.decode() for one in target.read(signals_topic(alias), PROGRESS) if one.key}
+
+
+def _put(api: Api, name: str, config: dict[str, str]) -> None:
+    assert api("PUT", f"/connectors/{name}/config", config).status in (200, 201)
+
+
+@pytest.mark.usefixtures("_no_connectors_left")
+def test_connectors_come_one_by_one_in_any_order_and_go_likewise(api: Api, pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(20))
+    pair.a.commit(topic, topic, 7)
+    for kind in ("Heartbeat", "Checkpoint", "Source"):
+        _put(api, f"my-{kind}", connector(kind, ALIAS, (pair.a, pair.b), topic))
+        api.until(lambda api, name=f"my-{kind}": api.state(name)[:2] == ["RUNNING", "RUNNING"])  # type: ignore[misc]
+    until(_copied(pair, topic, 20))
+    written = {"my-Checkpoint": {"topics": [f"{ALIAS}.checkpoints.internal"]}}
+    api.until(lambda api: api("GET", "/connectors/my-Checkpoint/topics").body == written)
+    offset = {"partition": {"cluster": ALIAS, "partition": 0, "topic": topic}, "offset": {"offset": 19}}
+    api.until(lambda api: api("GET", "/connectors/my-Source/offsets").body["offsets"] == [offset])
+
+    api("PUT", "/connectors/my-Source/pause")
+    api.until(lambda api: api.state("my-Source") == ["PAUSED", "PAUSED"])
+    pair.a.write(topic, some_records(5))
+    assert api.state("my-Heartbeat") == ["RUNNING", "RUNNING"]
+    beats = pair.b.bounds("heartbeats")[1]
+    until(lambda: pair.b.bounds("heartbeats")[1] >= beats + 2)
+    assert pair.b.bounds(f"{ALIAS}.{topic}")[1] == 20  # after two heartbeats, still
+    api("PUT", "/connectors/my-Source/stop")
+    api.until(lambda api: api.state("my-Source") == ["STOPPED"])
+    assert api("GET", "/connectors/my-Source/offsets").body["offsets"] == [offset]
+    api("PUT", "/connectors/my-Source/resume")
+    until(_copied(pair, topic, 25))
+    for kind in ("Source", "Heartbeat", "Checkpoint"):
+        assert api("DELETE", f"/connectors/my-{kind}").status == 204
+    api.until(lambda api: api("GET", "/heliograph/v1/flows").body == [])
+    assert pair.b.read(f"{ALIAS}.{topic}") == pair.a.read(topic)
+
+
+@pytest.mark.usefixtures("_no_connectors_left")
+def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api: Api, pair: Pair, topic: str) -> None:
+    """The lease that copies what is not touched goes on; so does every other when other settings change."""
+    one, other = f"{topic}-one", f"{topic}-other"
+    for name in (one, other):
+        pair.a.create(name)
+    stop = threading.Event()
+    config = connector("Source", ALIAS, (pair.a, pair.b), one)
+    _put(api, "src", config)
+    writing = [threading.Thread(target=_keep_writing, args=(pair.a, name, stop)) for name in (one, other)]
+    before = _leases(pair.b, ALIAS) if pair.b.exists(signals_topic(ALIAS)) else set()
+    for thread in writing:
+        thread.start()
+    try:
+        until(lambda: pair.b.exists(f"{ALIAS}.{one}") and pair.b.bounds(f"{ALIAS}.{one}")[1] > 0)
+        until(lambda: _leases(pair.b, ALIAS) > before)
+        (first,) = _leases(pair.b, ALIAS) - before
+        _put(api, "src", config | {"topics": f"{one}, {other}"})
+        until(lambda: pair.b.exists(f"{ALIAS}.{other}") and pair.b.bounds(f"{ALIAS}.{other}")[1] > 0)
+        _put(
+            api, "src", config | {"topics": f"{one}, {other}", "groups": "other.*", "sync.topic.acls.enabled": "false"}
+        )
+        _put(api, "src", config | {"topics": one})
+        api.until(lambda api: api.state("src") == ["RUNNING", "RUNNING"])
+        assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first}
+        # What leases must know: they begin anew, at the right place.
+        _put(api, "src", config | {"heliograph.buffer.memory": str(32 << 20)})
+        until(lambda: any(lease.split("-")[-2:] == ["0", "2"] for lease in _leases(pair.b, ALIAS) - before))
+        _put(api, "src", config | {"topics": f"{one}, {other}", "tasks.max": "1"})
+        api.until(lambda api: len(api("GET", f"{FLOW}/mirrors").body) == 2 and len(api.state("src")) == 2)
+    finally:
+        stop.set()
+        for thread in writing:
+            thread.join()
+    for name in (one, other):
+        until(_copied(pair, name, pair.a.bounds(name)[1]))
+        assert pair.b.read(f"{ALIAS}.{name}") == pair.a.read(name)
+
+
+def _keep_writing(log: Log, topic: str, stop: threading.Event) -> None:
+    while not stop.is_set():
+        log.write(topic, some_records(200), per_batch=50)
+        time.sleep(0.05)
+
+
+@pytest.mark.usefixtures("_no_connectors_left")
+def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str) -> None:
+    one, other = f"{topic}-one", f"{topic}-other"
+    for name in (one, other):
+        pair.a.create(name)
+        pair.a.write(name, some_records(10))
+    _put(api, "src", connector("Source", ALIAS, (pair.a, pair.b), f"{topic}.*", tasks_max="1"))
+    until(_copied(pair, one, 10))
+    until(_copied(pair, other, 10))
+
+    def command(*arguments: str) -> str:
+        done = _command(api, *arguments)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
+    states = {one: {"paused": 1}, other: {"caught-up": 1}}
+    api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
+    for name in (one, other):
+        pair.a.write(name, some_records(5))
+    until(_copied(pair, other, 15))
+    assert pair.b.bounds(f"{ALIAS}.{one}")[1] == 10
+    assert api("GET", "/connectors/src/config").body["heliograph.topics.paused"] == one
+    assert json.loads(command("resume", f"{ALIAS}->B", "--topic", one, "--json")) == {"resumed": [f"{ALIAS}->B {one}"]}
+    until(_copied(pair, one, 15))
+    assert "restarted src" in command("restart", "src")
+    assert "src" in command("connectors")
+    shown = json.loads(command("status", "--json"))
+    assert [flow["connectors"] for flow in shown["flows"]] == [{"src": "RUNNING"}]
+    assert "heliograph DEBUG" in command("logs", "level", "debug")
+    assert "heliograph INFO" in command("logs", "level", "info")
+    events = api("GET", f"/heliograph/v1/events?flow={quote(f'{ALIAS}->B')}&limit=1000").body
+    assert f"{ALIAS}->B: mirror {ALIAS}.{one} created with 1 partitions" in [event["text"] for event in events]
+    paths = api("GET", "/heliograph/v1/openapi.json").body["paths"]
+    assert {"/connectors/{name}/config", "/heliograph/v1/flows/{flow}/mirrors"} <= paths.keys()
+    wrong = _command(api, "pause", "none")
+    assert (wrong.exit_code, wrong.stderr) == (1, "heliograph: There is no flow none\n")
+
+
+def _command(api: Api, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--rest", api.url])
+
+
+@pytest.mark.usefixtures("_no_connectors_left")
+def test_what_cannot_run_says_why_and_what_is_stopped_is_a_failed_task(api: Api, pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.b.create(f"{ALIAS}.{topic}")
+    pair.b.write(f"{ALIAS}.{topic}", some_records(1))
+    pair.a.write(topic, some_records(3))
+    config = connector("Source", ALIAS, (pair.a, pair.b), topic)
+    (port,) = free_ports(1)
+    _put(api, "src", config | {"source.cluster.bootstrap.servers": f"127.0.0.1:{port}"})
+    api.until(lambda api: api.state("src") == ["FAILED"])
+    assert str(port) in api("GET", "/connectors/src/status").body["connector"]["trace"]
+    _put(api, "src", config)
+    api.until(lambda api: api.state("src") == ["RUNNING", "FAILED"])
+    assert "no account of having copied" in api("GET", "/connectors/src/tasks/0/status").body["trace"]
+    done = _command(api, "connectors")
+    assert done.exit_code == 1
+    assert "no account of having copied" in done.stdout
+    again = api("POST", "/connectors", {"name": "second", "config": config})
+    assert again.status == 400
+    assert "there is a MirrorSourceConnector of L->B already" in again.body["message"]
+    assert "slash" in api("POST", "/connectors", {"name": "a/b", "config": config}).body["message"]
+    hidden = api("POST", "/connectors", {"name": "x", "config": config | {"sasl.jaas.config": "[hidden]"}})
+    assert hidden.status == 400
+
+
+@pytest.mark.usefixtures("_no_connectors_left")
+def test_connectors_survive_a_restart(served: Served, pair: Pair, topic: str) -> None:
+    api = served.api
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    for kind in ("Source", "Heartbeat", "Checkpoint"):
+        _put(api, kind, connector(kind, ALIAS, (pair.a, pair.b), topic))
+    api("PUT", "/connectors/Heartbeat/stop")
+    api("DELETE", "/connectors/Checkpoint")
+    until(_copied(pair, topic, 10))
+    served.stop()
+    pair.a.write(topic, some_records(10))
+    served.start()
+    assert sorted(api("GET", "/connectors").body) == ["Heartbeat", "Source"]
+    assert api.state("Heartbeat") == ["STOPPED"]
+    until(_copied(pair, topic, 20))
+    assert pair.b.read(f"{ALIAS}.{topic}") == pair.a.read(topic)
+
+
+def test_a_file_is_read_again_on_sighup_and_refused_if_it_is_bad(
+    pair: Pair, topic: str, properties: Path, tmp_path: Path
+) -> None:
+    for name in (topic, f"{topic}-later"):
+        pair.a.create(name)
+        pair.a.write(name, some_records(10))
+    good = properties.read_text().replace(f"{topic}.*", topic)
+    properties.write_text(good)
+    (port,) = free_ports(1)
+    api, log = Api(port), tmp_path / "log"
+    process = start("run", properties, "--rest", f"127.0.0.1:{port}", log=log)
+    name = quote("A->B.MirrorSourceConnector")
+    try:
+        until(lambda: pair.b.exists(f"A.{topic}") and pair.b.bounds(f"A.{topic}")[1] == 10)
+        assert api.state(name) == ["RUNNING", "RUNNING"]
+        properties.write_text(good.replace("A->B.topics", "tasks.max = many\nA->B.topics"))
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "'many' is not a whole number; everything goes on as before" in log.read_text())
+        pair.a.write(topic, some_records(10))
+        until(_copied(pair, topic, 20, "A"))
+        properties.write_text(good.replace(f"topics = {topic}", f"topics = {topic}.*"))
+        process.send_signal(signal.SIGHUP)
+        until(_copied(pair, f"{topic}-later", 10, "A"))
+        assert api("GET", f"/connectors/{name}/config").body["topics"] == f"{topic}.*"
+        api("PUT", f"/connectors/{name}/pause")
+        api.until(lambda api: api.state(name) == ["PAUSED", "PAUSED"])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in log.read_text()
