@@ -24,7 +24,7 @@ from heliograph.copy.pace import Pace
 from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
-from heliograph.copy.signals import Grant, Report, grant_to, is_end_of
+from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of
 from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
@@ -65,16 +65,8 @@ class Copier:
             settled=lambda cursor: self._settled([cursor]),
             lost=self._lost,
         )
-        self.cursors = [
-            Cursor(
-                key,
-                producer_id(flow.name, key),
-                position=work.positions.get(key),
-                kept_offsets=flow.kept_offsets if flow.keeps_offsets(key.topic) else None,
-                filler=self._gaps.name,
-            )
-            for key in work.partitions
-        ]
+        self.cursors = [self._cursor(key) for key in work.partitions]
+        self._keeping = False
         self._filling: set[Cursor] = set()
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
@@ -99,9 +91,7 @@ class Copier:
         try:
             self._start(self._keep_resuming())
             self._start(self._keep_recording())
-            if self._ledger.knows_gaps or any(cursor.kept_offsets is not None for cursor in self.cursors):
-                self._start(self._gaps.work())
-                self._start(self._keep_beginnings())
+            self._keep_offsets()
             self._start(self._listen())
             self._start(self._report())
             while not self._stop.is_set() and (left := self._until - time.monotonic()) > 0:
@@ -140,6 +130,42 @@ class Copier:
         if not task.cancelled() and task.exception() is not None:
             self._failure = self._failure or task.exception()
             self._stop.set()
+
+    def _cursor(self, key: MirrorPartition) -> Cursor:
+        flow = self._work.flow
+        return Cursor(
+            key,
+            producer_id(flow.name, key),
+            position=self._work.positions.get(key),
+            kept_offsets=flow.kept_offsets if flow.keeps_offsets(key.topic) else None,
+            filler=self._gaps.name,
+        )
+
+    def _keep_offsets(self) -> None:
+        """Begin with what only mirrors need that have the source's offsets, if there are such."""
+        kept = self._ledger.knows_gaps or any(cursor.kept_offsets is not None for cursor in self.cursors)
+        if kept and not self._keeping:
+            self._keeping = True
+            self._start(self._gaps.work())
+            self._start(self._keep_beginnings())
+
+    def _change(self, change: Change) -> None:
+        """Other partitions from now on; those that stay notice nothing."""
+        dropped = set(change.dropped)
+        for cursor in [one for one in self.cursors if one.key in dropped]:
+            cursor.drop()
+            self._changed.discard(cursor)
+            if cursor.source_leader in self._readers:
+                self._readers[cursor.source_leader].look_at(cursor)
+        self.cursors = [one for one in self.cursors if one.key not in dropped]
+        known = {one.key for one in self.cursors}
+        for key in change.added:
+            if key not in known:
+                cursor = self._cursor(key)
+                cursor.familiar = False
+                self.cursors.append(cursor)
+        self._keep_offsets()
+        self._resume_wake.set()
 
     async def _finish(self) -> None:
         """Read and send nothing new, and wait a little for the answers to what is under way."""
@@ -287,6 +313,10 @@ class Copier:
     async def _resume(self, due: list[Cursor]) -> None:
         flow = self._work.flow
         try:
+            if strangers := [cursor for cursor in due if not cursor.familiar]:
+                await self._ledger.recall({(one.key.topic, one.key.partition) for one in strangers})
+                for cursor in strangers:
+                    cursor.familiar = True
             await settle_limits(due, self._target, flow.may_raise_limits, self._notice)
             ready = await resume(
                 due,
@@ -391,6 +421,8 @@ class Copier:
                             self._stop.set()
                         elif (grant := grant_to(self._work.lease, record.key, record.value)) is not None:
                             self._take(grant)
+                        elif (change := change_of(self._work.lease, record.key, record.value)) is not None:
+                            self._change(change)
             except WireError as error:
                 log.debug("commands cannot be read: %s", error)
             await asyncio.sleep(1.0)

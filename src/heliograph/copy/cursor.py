@@ -28,6 +28,7 @@ class State(enum.Enum):
     RESUMING = "resuming"  # its position must be found in the target's log
     COPYING = "copying"
     REFUSED = "refused"
+    DROPPED = "dropped"  # somebody else's business now
 
 
 class Budget:
@@ -138,6 +139,7 @@ class Cursor:
     too_large: int = 0  # size of a batch that the mirror did not take
     unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
     alone_before: int = 0  # source offset up to which records are sent one by one, to find those that are refused
+    familiar: bool = True  # whether the ledger was asked for all that is known about it
     cut_at: int | None = None  # the source says that its log is another one from here on
     refusal: Refusal | None = None
     trouble: Refusal | None = None  # what keeps it waiting, when that takes long
@@ -348,6 +350,12 @@ class Cursor:
         self.drop_queue()
         self.generation += 1
         self.state = State.REFUSED
+
+    def drop(self) -> None:
+        """Leave it. What is under way may still land, and does no harm."""
+        self.drop_queue()
+        self.generation += 1
+        self.state = State.DROPPED
 
     def drop_queue(self) -> None:
         for _step, chunk in self.queue:

@@ -1,8 +1,8 @@
 """What driver and running leases say to each other, through an internal topic on the target.
 
 Spark brings word from a task only when it ends, and cancels without asking. So commands (end this lease, go on with
-that one) go through one partition and progress through the other of a topic with short retention. Losing a message
-does no harm: a lease ends by itself, and its outcome repeats all that its progress said.
+that one, take these partitions as well) go through one partition and progress through the other of a topic with short
+retention. Losing a message does no harm: a lease ends by itself, and its outcome repeats all that its progress said.
 """
 
 import json
@@ -43,6 +43,29 @@ def grant_to(lease: str, key: bytes | None, value: bytes | None) -> Grant | None
         return None
     said = json.loads(value).get(lease)
     return Grant(*said) if said is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Partitions that a running lease is to copy as well, and others that it is to leave."""
+
+    added: tuple[MirrorPartition, ...]
+    dropped: tuple[MirrorPartition, ...]
+
+
+def change_command(changes: Mapping[str, Change]) -> tuple[bytes, bytes]:
+    said = {
+        lease: [[_fields(one) for one in some] for some in (change.added, change.dropped)]
+        for lease, change in changes.items()
+    }
+    return b"change", json.dumps(said, separators=(",", ":")).encode()
+
+
+def change_of(lease: str, key: bytes | None, value: bytes | None) -> Change | None:
+    if key != b"change" or value is None:
+        return None
+    said = json.loads(value).get(lease)
+    return Change(*(tuple(MirrorPartition(*one) for one in some) for some in said)) if said is not None else None
 
 
 @dataclass(frozen=True, slots=True)

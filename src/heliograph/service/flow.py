@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from heliograph.control.kept_offsets import check
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import UNKNOWN_ORIGIN
-from heliograph.copy.signals import Grant, Report, end_command, grant_command
+from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command
 from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
 from heliograph.service.account import SHOWN, Account
 from heliograph.service.assignment import Assignment, assign
-from heliograph.service.lease import Lease
+from heliograph.service.lease import Lease, rearranged
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -350,21 +350,29 @@ class FlowRunner:
         await self._arrange()
 
     async def _arrange(self) -> None:
-        """Share the partitions out anew, and end the leases that have others now."""
-        before = self._assignment
+        """Share the partitions out anew. Leases that only get or lose some go on with what they keep; where partitions
+        move from one to another, both end, so that the one has let go before the other begins."""
         self._rearranged = time.monotonic()
         load, paused = self._account.load, self.flow.paused_topics
         load.forget(self._mirrors.partitions)
         partitions = [one for one in self._mirrors.partitions if one.topic not in paused]
-        self._assignment = assign(partitions, before, self.flow.tasks_max, load.per_second())
+        self._assignment = assign(partitions, self._assignment, self.flow.tasks_max, load.per_second())
         self._enough_loops()
         self._assigned.set()
-        changed = [
-            lease.id
-            for lease in self._leases.values()
-            if self._assignment[lease.number : lease.number + 1] != before[lease.number : lease.number + 1]
-        ]
-        await self._end(changed)
+        changes, ending = rearranged(list(self._leases.values()), self._assignment)
+        await self._end(ending)
+        if changes:
+            await self._change(changes)
+
+    async def _change(self, changes: Mapping[str, Change]) -> None:
+        try:
+            await self._command(change_command(changes))
+        except WireError as error:
+            log.warning("%s: running leases could not be told of their partitions: %s", self.flow.name, error)
+            return  # they end soon, as they get no more time with others than they should have
+        for name in changes.keys() & self._leases.keys():
+            lease = self._leases[name]
+            lease.partitions = self._assignment[lease.number]
 
     async def _end(self, leases: list[str]) -> None:
         if not leases:

@@ -1,8 +1,10 @@
 """A lease that runs, as the driver knows it."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from heliograph.copy.signals import Change
 from heliograph.copy.work import MirrorPartition
 
 # A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
@@ -31,3 +33,22 @@ class Lease:
 
     def overdue_in(self) -> float:
         return max(0.0, self._until + _OVERDUE - time.monotonic())
+
+
+def rearranged(
+    leases: Sequence[Lease], assignment: Sequence[tuple[MirrorPartition, ...]]
+) -> tuple[dict[str, Change], list[str]]:
+    """Which running leases go on with partitions added or dropped, and which must end for what there is to copy now."""
+    held = {one: lease.id for lease in leases for one in lease.partitions}
+    changes: dict[str, Change] = {}
+    ending: set[str] = set()
+    for lease in leases:
+        if lease.number >= len(assignment):
+            ending.add(lease.id)
+            continue
+        before, after = set(lease.partitions), set(assignment[lease.number])
+        if before != after:
+            changes[lease.id] = Change(tuple(sorted(after - before)), tuple(sorted(before - after)))
+            moved = {held[one] for one in after - before if one in held}
+            ending |= moved | ({lease.id} if moved else set())
+    return {name: change for name, change in changes.items() if name not in ending}, sorted(ending)

@@ -1,0 +1,77 @@
+"""A running lease gets other partitions: what it keeps is copied on without a pause."""
+
+import asyncio
+from collections.abc import Callable
+
+from copying.lease import only, prepare, settled
+from heliograph.copy.copier import Copier
+from heliograph.copy.signals import Change, change_command
+from heliograph.copy.work import MirrorPartition, Work
+from heliograph.model.internal_topics import COMMANDS, signals_topic
+from heliograph.service.lease import Lease, rearranged
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.records import own_topic, write
+from logs import Pair, some_records
+
+
+async def _until(what: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not what():
+            await asyncio.sleep(0.02)
+
+
+def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) -> None:
+    stays, goes, comes = (f"{topic}-{name}" for name in ("stays", "goes", "comes"))
+    for name in (stays, goes, comes):
+        pair.a.create(name)
+        pair.a.write(name, some_records(50))
+    flow = only(pair.flow(), topic)
+
+    async def main() -> None:
+        partitions = {one.topic: one for one in await prepare(flow)}
+        earlier = Copier(Work(flow, "earlier", 20.0, (partitions[comes],)))  # so the ledger knows it already
+        lease = asyncio.create_task(earlier.run())
+        await _until(lambda: settled(earlier))
+        earlier.stop()
+        await lease
+        client = ClusterClient(flow.target)
+        await client.connect()
+        signals = await own_topic(client, signals_topic("A"))
+        start = await write(client, signals, COMMANDS, [(b"nothing", b"")])
+        work = Work(flow, "changing", 30.0, (partitions[stays], partitions[goes]), commands_from=start)
+        copier = Copier(work)
+        lease = asyncio.create_task(copier.run())
+        await _until(lambda: settled(copier))
+        kept = next(one for one in copier.cursors if one.key.topic == stays)
+        generation = kept.generation
+
+        async def change(added: str | None, dropped: str | None) -> None:
+            some = [(partitions[name],) if name else () for name in (added, dropped)]
+            await write(client, signals, COMMANDS, [change_command({"changing": Change(*some)})])
+
+        await change(comes, goes)
+        await _until(lambda: {one.key.topic for one in copier.cursors} == {stays, comes})
+        for name in (stays, goes, comes):
+            await asyncio.to_thread(pair.a.write, name, some_records(50))
+        await _until(lambda: all(one.position is not None and one.position.source == 100 for one in copier.cursors))
+        assert await asyncio.to_thread(pair.b.bounds, f"A.{goes}") == (0, 50)
+        await change(goes, None)
+        await _until(lambda: len(copier.cursors) == 3 and settled(copier))
+        assert kept.generation == generation  # it has never begun again
+        copier.stop()
+        outcome = await lease
+        client.close()
+        assert (outcome.refusals, outcome.notices) == ((), ())
+
+    asyncio.run(main())
+    for name in (stays, goes, comes):
+        assert pair.a.read(name) == pair.b.read(f"A.{name}")
+
+
+def test_leases_go_on_unless_partitions_move_between_them() -> None:
+    a, b, c, d, e = (MirrorPartition(name, name, 0) for name in "abcde")
+    leases = [Lease("0", 0, (a, b)), Lease("1", 1, (c,)), Lease("2", 2, (d,))]
+    assert rearranged(leases, [(b, a), (c,), (d,)]) == ({}, [])
+    assert rearranged(leases, [(a,), (c, e), (d,)]) == ({"0": Change((), (b,)), "1": Change((e,), ())}, [])
+    assert rearranged(leases, [(a,), (c, b), (d, e)]) == ({"2": Change((e,), ())}, ["0", "1"])
+    assert rearranged(leases, [(a, b), (c,)]) == ({}, ["2"])
