@@ -92,15 +92,17 @@ def _is_through(cursor: Cursor) -> bool:
     return cursor.position is not None and cursor.position.source >= cursor.source_end >= 0
 
 
-async def _transact(client: ClusterClient, topic: str, name: str, numbers: list[int], every: float = 0.0) -> None:
-    """Transactions over all partitions, each one batch per partition; every tenth is aborted."""
+async def _transact(
+    client: ClusterClient, topic: str, name: str, numbers: list[int], every: float = 0.0, width: int = _PARTITIONS
+) -> None:
+    """Transactions over some partitions in turn, each one batch per partition; every tenth is aborted."""
     transaction = TransactionalId(client, name, 60.0)
     await transaction.take()
-    places = [(topic, number) for number in range(_PARTITIONS)]
     batch = one_batch(memoryview(encode([Record(0, 1_700_000_000_000, b"k", b"v" * 100, ())] * _PER_BATCH)))
     connection = await client.to((await client.metadata([topic])).topics[topic].leaders[0])
     due = time.monotonic()
     for number in numbers:
+        places = [(topic, (number * width + turn) % _PARTITIONS) for turn in range(width)]
         await transaction.add(places)
         parts = [
             (*place, (rewrite(batch, transaction.producer_id, at, transaction.epoch), batch.records))
@@ -141,15 +143,17 @@ async def _gaps(stage: Stage, count: int) -> None:
     )
 
 
-async def _live(stage: Stage, rate: int, seconds: float) -> None:
-    await stage.create("live", _PARTITIONS)
-    copier = await stage.copier("live", keep=True)
+async def _live(stage: Stage, rate: int, seconds: float, width: int) -> None:
+    topic = f"live-{width}"
+    await stage.create(topic, _PARTITIONS)
+    copier = await stage.copier(topic, keep=True)
     lease = asyncio.create_task(copier.run())
     while not all(cursor.position is not None for cursor in copier.cursors):
         await asyncio.sleep(0.01)
     servers = ",".join(f"{host}:{port}" for host, port in stage.source.cluster.bootstrap_servers)
-    command = [sys.executable, __file__, "--write-to", servers, "--rate", str(rate), "--seconds", str(seconds)]
-    writer = await asyncio.create_subprocess_exec(*command)
+    options = {"--write-to": servers, "--rate": rate, "--seconds": seconds, "--width": width}
+    arguments = [str(part) for option in options.items() for part in option]
+    writer = await asyncio.create_subprocess_exec(sys.executable, __file__, *arguments)
     ended = asyncio.create_task(writer.wait())
     lags: list[int] = []
     while not ended.done():
@@ -166,19 +170,21 @@ async def _live(stage: Stage, rate: int, seconds: float) -> None:
     later = sorted(lags[len(lags) // 2 :])
     each = _PER_BATCH + 1
     _say(
-        f"{count / each / _PARTITIONS / seconds:.0f} transactions/s for {seconds:.0f} s over {_PARTITIONS} partitions: "
-        f"in the second half {later[len(later) // 2] / each:.0f} transactions behind (median), "
+        f"{count / each / width / seconds:.0f} transactions/s for {seconds:.0f} s, each over {width} of {_PARTITIONS} "
+        f"partitions: in the second half {later[len(later) // 2] / each:.0f} transactions behind (median), "
         f"{later[-1] / each:.0f} at most; {behind:.2f} s behind at the end"
     )
 
 
-async def _write(servers: str, rate: int, seconds: float) -> None:
+async def _write(servers: str, rate: int, seconds: float, width: int) -> None:
     addresses = tuple((host, int(port)) for host, port in (one.split(":") for one in servers.split(",")))
     client = ClusterClient(Cluster("writer", addresses))
     await client.connect()
     count = list(range(int(rate * seconds / _WRITERS)))
     every = _WRITERS / rate
-    await asyncio.gather(*(_transact(client, "live", f"live-{n}", count, every) for n in range(_WRITERS)))
+    await asyncio.gather(
+        *(_transact(client, f"live-{width}", f"live-{n}", count, every, width) for n in range(_WRITERS))
+    )
     client.close()
 
 
@@ -200,7 +206,8 @@ async def _measure(flow: Flow, scale: float, rate: int, seconds: float) -> None:
         await _plain(stage, int(1000 * scale) or 1)
         await _beginning(stage, int(50_000_000 * scale))
         await _gaps(stage, int(5000 * scale))
-        await _live(stage, rate, seconds)
+        for width in (1, 2, _PARTITIONS):
+            await _live(stage, rate, seconds, width)
     finally:
         stage.close()
 
@@ -214,13 +221,14 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--write-to", help=argparse.SUPPRESS)
     parser.add_argument("--rate", type=int, default=200, help="transactions per second of the live part")
+    parser.add_argument("--width", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=20.0, help="its length")
     options = parser.parse_args()
     if options.write_to:
-        asyncio.run(_write(options.write_to, options.rate, options.seconds))
+        asyncio.run(_write(options.write_to, options.rate, options.seconds, options.width))
         return
     with Sandbox() as sandbox:
-        spec = ClusterSpec(heap_mb=1024, fast_start=True)
+        spec = ClusterSpec(heap_mb=1024)
         a, b = sandbox.start({"S": spec, "T": spec})
         flow = Flow(_cluster("S", a), _cluster("T", b), replication_factor=1, writing=Writing())
         asyncio.run(_measure(flow, options.scale, options.rate, options.seconds * options.scale))
