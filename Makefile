@@ -3,6 +3,7 @@
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
 #   make test      linters, types, layers and the whole test suite
 #   make bench     Heliograph and MirrorMaker 2 on six workloads, with a report (QUICK=1: two of them, in three minutes)
+#   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
 #   make install   leaves the command at .venv/bin/heliograph
 
@@ -14,7 +15,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions bench-topics soak clean
+.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions bench-topics bench-offsets soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -75,6 +76,9 @@ bench-partitions: check-java $(STAMP)
 
 bench-topics: check-java $(STAMP)
 	@$(BIN)/python bench/many_topics.py $(ARGS)
+
+bench-offsets: check-java $(STAMP)
+	@$(BIN)/python bench/kept_offsets.py $(ARGS)
 
 soak: check-java $(STAMP)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

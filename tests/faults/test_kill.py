@@ -11,12 +11,17 @@ from logs import Pair, some_records
 from running.command import heliograph, start
 
 # KILLS=10 and more for a night.
-_KILLS = int(os.environ.get("KILLS", "4"))
+_KILLS = int(os.environ.get("KILLS", "3"))
 _PARTITIONS = 3
 
 
 def test_kills_of_the_driver_lose_and_repeat_nothing(pair: Pair, topic: str, properties: Path, tmp_path: Path) -> None:
     pair.a.create(topic, partitions=_PARTITIONS)
+    kept = f"{topic}-kept"
+    pair.a.create(kept)
+    pair.a.skip(kept, 150_000)
+    with properties.open("a") as file:
+        file.write("\nheliograph.offsets = preserve\nheliograph.preserve.topics = .*-kept\n")
     written = 0
     stop = threading.Event()
 
@@ -25,6 +30,7 @@ def test_kills_of_the_driver_lose_and_repeat_nothing(pair: Pair, topic: str, pro
         while not stop.wait(0.2):
             for partition in range(_PARTITIONS):
                 pair.a.write(topic, some_records(200, start=written), partition, per_batch=10)
+            pair.a.transaction(kept, 20, commit=written % 600 > 0, per_batch=7)
             written += 200
 
     producer = threading.Thread(target=produce)
@@ -56,6 +62,8 @@ def test_kills_of_the_driver_lose_and_repeat_nothing(pair: Pair, topic: str, pro
         copied = pair.b.read(f"A.{topic}", partition)
         assert len(copied) == written
         assert copied == pair.a.read(topic, partition)
+    assert pair.a.read_with_offsets(kept) == pair.b.read_with_offsets(f"A.{kept}")
+    assert pair.a.bounds(kept)[1] == pair.b.bounds(f"A.{kept}")[1]
 
 
 def _end(pair: Pair, topic: str) -> int:

@@ -17,15 +17,24 @@ def _run(program: str, *arguments: str, timeout: float = 200.0) -> str:
 
 
 def test_a_moment_of_soaking_loses_nothing() -> None:
-    said = _run("soak.py", "--minutes", "0.2")
+    said = _run("soak.py", "--minutes", "0.1")
     written, copied = re.findall(r"\{.*?\}", said)
     assert written == copied
 
 
 def test_hundreds_of_partitions_start_and_are_followed() -> None:
-    said = _run("many_partitions.py", "--partitions", "300", "--seconds", "3", "--settle", "1")
+    said = _run("many_partitions.py", "--partitions", "200", "--seconds", "2", "--settle", "1")
     assert "start to first copy, mirrors there already" in said
     assert "to the mirror: p50" in said
+
+
+def test_some_offsets_are_kept() -> None:
+    said = _run("kept_offsets.py", "--scale", "0.01").splitlines()
+    assert [line.split(",")[0].split(":")[0] for line in said[:2]] == [
+        "plain records",
+        "a source that begins at offset 500000",
+    ]
+    assert len(said) == 6
 
 
 def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:

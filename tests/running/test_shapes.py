@@ -16,7 +16,7 @@ from running.command import start
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 _COUNT = 30
-_QUIET = 3.0  # seconds in which nothing more may happen
+_QUIET = 2.0  # seconds in which nothing more may happen
 
 # For each example its clusters, and what must be there of a topic that is written on one of them.
 _SHAPES = {
