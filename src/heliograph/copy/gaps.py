@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.keeping import Gap
@@ -37,6 +38,7 @@ _MARKERS_AT_ONCE = 2000
 # Longer than any gap takes; if we die and nobody comes after us, the target ends the transaction by then.
 TIMEOUT = 60.0
 _LOOK_AGAIN, _LOOK_AT_MOST = 0.0005, 10.0
+_LET_THEM_LAND = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,16 @@ class Gaps:
         async def write(leader: int, counts: dict[tuple[str, int], int]) -> None:
             await write_markers(await self._target.to(leader), self._marker_id, counts)
 
-        await asyncio.gather(*(write(leader, counts) for leader, counts in by_leader.items()))
+        writes = (write(leader, counts) for leader, counts in by_leader.items())
+        outcome = dict(zip(by_leader, await asyncio.gather(*writes, return_exceptions=True), strict=True))
+        for error in outcome.values():
+            if isinstance(error, MarkersNotAllowed) or not isinstance(error, (WireError, NoneType)):
+                raise error
+        for one in due:
+            if isinstance(error := outcome[one.cursor.target_leader], WireError):
+                self._lose([one], f"{error}")
+                # If the answer is what is missing, the markers may still be on their way into the log.
+                one.cursor.not_before = max(one.cursor.not_before, time.monotonic() + _LET_THEM_LAND)
 
     async def _transact(self, transaction: TransactionalId, due: list[_Due]) -> None:
         """One transaction for all of them, with the aborted records that some of them have. If we die in between, or
@@ -252,8 +263,8 @@ class Gaps:
             if isinstance(error, BaseException) and not isinstance(error, (WireError, BadBatch)):
                 raise error
             if error is not None:
-                transient = isinstance(error, WireError) and not isinstance(error, BrokerError)
-                one.cursor.copies_aborted &= transient or (isinstance(error, BrokerError) and error.transient)
+                if isinstance(error, BadBatch) or (isinstance(error, BrokerError) and not error.transient):
+                    one.cursor.copies_aborted = False  # it would be the same the next time
                 transaction.let_go()
                 self._lose([one], f"{error}")
 
