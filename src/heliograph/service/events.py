@@ -1,7 +1,7 @@
 """The last notable things: what was logged, kept for those who look later."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
 _KEPT = 1000
@@ -24,13 +24,16 @@ class Events(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self._kept: deque[Event] = deque(maxlen=_KEPT)
+        self.counts: Counter[tuple[str, str]] = Counter()  # by flow and level, of all there ever were
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name.startswith(_OF_EVENTS):
             text = record.getMessage()
             flow, colon, _rest = text.partition(": ")
             named = bool(colon) and "->" in flow and " " not in flow
-            self._kept.append(Event(record.created, record.levelname, flow if named else "", text))
+            event = Event(record.created, record.levelname, flow if named else "", text)
+            self._kept.append(event)
+            self.counts[event.flow, event.level] += 1
 
     def last(self, limit: int, flow: str = "", level: str = "") -> list[Event]:
         """Newest last."""

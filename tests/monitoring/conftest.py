@@ -1,0 +1,107 @@
+"""One flow for all tests here, in which a good deal goes wrong."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from kafka import KafkaConsumer
+from prometheus_client.parser import text_string_to_metric_families
+
+from heliograph.sandbox.ports import free_ports
+from logs import Log, Pair, Record, until
+from rest.api import Api
+from running.command import start
+
+FLOW = "W->V"
+OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
+WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
+NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
+
+Labels = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Watched:
+    api: Api
+    pair: Pair
+
+    def metrics(self, query: str = "") -> dict[str, dict[Labels, float]]:
+        """Values by name and labels."""
+        answer = self.api("GET", f"/metrics{query}")
+        assert answer.status == 200, answer
+        found: dict[str, dict[Labels, float]] = {}
+        for family in text_string_to_metric_families(answer.body):
+            for sample in family.samples:
+                found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+        return found
+
+    def value(self, name: str, query: str = "", **labels: str) -> float | None:
+        """Of the series with these labels, whatever others it has."""
+        for known, value in self.metrics(query).get(name, {}).items():
+            if known >= labels.items():
+                return value
+        return None
+
+
+def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
+    now = int(time.time() * 1000)
+    log.write(topic, [Record(0, now, b"key", b"x" * 100) for _ in range(count)], partition)
+
+
+@pytest.fixture(scope="session")
+def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    with watching(pair, tmp_path_factory.mktemp("watched")) as one:
+        yield one
+
+
+@contextmanager
+def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
+    (port,) = free_ports(1)
+    file = folder / "mm2.properties"
+    every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
+    file.write_text(
+        f"clusters = W, V\nW.bootstrap.servers = {pair.a.bootstrap}\nV.bootstrap.servers = {pair.b.bootstrap}\n"
+        f"W->V.enabled = true\nW->V.topics = watched-.*\nW->V.groups = watched-.*\nW->V.tasks.max = 2\n"
+        f"replication.factor = 1\nsync.group.offsets.enabled = true\nheliograph.on.data.loss = continue\n"
+        + "".join(f"{name}.interval.seconds = 1\n" for name in every)
+    )
+    pair.a.create(WELL, partitions=2)
+    for topic in (STOPPED, LOST, NOT_MIRRORED):
+        pair.a.create(topic)
+        write_now(pair.a, topic, 10)
+    for partition in (0, 1):
+        write_now(pair.a, WELL, 1000, partition)
+    pair.b.create(f"W.{STOPPED}")
+    write_now(pair.b, f"W.{STOPPED}", 1)
+    pair.a.commit(GROUP, WELL, 500)
+    pair.a.commit(f"{GROUP}-in-use", WELL, 500)
+    process = start("run", file, "--rest", f"127.0.0.1:{port}", log=folder / "log")
+    one = Watched(Api(port), pair)
+    try:
+        until(one.api.up)
+        until(lambda: one.value("heliograph_copied_records_total", flow=FLOW) is not None)
+        with closing(KafkaConsumer(f"W.{WELL}", bootstrap_servers=pair.b.bootstrap, group_id=f"{GROUP}-in-use")) as it:
+            _lose_records(one)
+            while not it.assignment():
+                it.poll(timeout_ms=100)
+            until(lambda: one.value("heliograph_groups_not_synced", reason="active") == 1)
+            yield one
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _lose_records(one: Watched) -> None:
+    """Deleted from the source while their topic was paused."""
+    mirror = f"W.{LOST}"
+    until(lambda: one.pair.b.exists(mirror) and one.pair.b.bounds(mirror)[1] == 10)
+    assert one.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
+    until(lambda: one.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
+    write_now(one.pair.a, LOST, 10)
+    one.pair.a.delete_before(LOST, 0, 15)
+    assert one.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
+    until(lambda: one.value("heliograph_notices_total", kind="data-loss") == 1)
