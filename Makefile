@@ -51,8 +51,8 @@ demo: check-java $(STAMP)
 test: check-java lint unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples deploy
+	$(BIN)/ruff format --check src tests bench examples deploy
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -83,9 +83,9 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     one = Watched(Api(port), pair)
     try:
         until(one.api.up)
-        until(lambda: one.value("heliograph_copied_records_total", flow=FLOW) is not None)
+        until(lambda: (one.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0, 120)
         with closing(KafkaConsumer(f"W.{WELL}", bootstrap_servers=pair.b.bootstrap, group_id=f"{GROUP}-in-use")) as it:
-            _lose_records(one)
+            lose_records(one)
             while not it.assignment():
                 it.poll(timeout_ms=100)
             until(lambda: one.value("heliograph_groups_not_synced", reason="active") == 1)
@@ -95,13 +95,15 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
         process.wait(timeout=20)
 
 
-def _lose_records(one: Watched) -> None:
-    """Deleted from the source while their topic was paused."""
-    mirror = f"W.{LOST}"
-    until(lambda: one.pair.b.exists(mirror) and one.pair.b.bounds(mirror)[1] == 10)
+def lose_records(one: Watched) -> None:
+    """Five of them are deleted from the source while their topic is paused."""
+    losses = one.value("heliograph_notices_total", kind="data-loss")
+    assert losses is not None
+    end = one.pair.a.bounds(LOST)[1]
+    until(lambda: one.value("heliograph_topic_lag_records", topic=LOST) == 0, 120)
     assert one.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
     until(lambda: one.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
     write_now(one.pair.a, LOST, 10)
-    one.pair.a.delete_before(LOST, 0, 15)
+    one.pair.a.delete_before(LOST, 0, end + 5)
     assert one.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
-    until(lambda: one.value("heliograph_notices_total", kind="data-loss") == 1)
+    until(lambda: one.value("heliograph_notices_total", kind="data-loss") == losses + 1)

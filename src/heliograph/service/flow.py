@@ -418,7 +418,8 @@ class FlowRunner:
         for one in self._mirrors.partitions:
             mirror = found.setdefault(one.topic, MirrorStatus(one.topic, one.mirror))
             at, refusal = account.progress.get(one), account.refusals.get(one)
-            mirror.add(self._state_of(one), at, str(refusal) if refusal is not None else "")
+            error = str(refusal) if refusal is not None else ""
+            mirror.add(self._state_of(one), at, error, account.tallies.get(one))
         for topic, why in self._mirrors.synced.failed.items():
             found.setdefault(topic, MirrorStatus(topic, self.flow.mirror_name(topic))).errors.append(why)
         return list(found.values())
