@@ -62,6 +62,7 @@ unit: check-java $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m heliograph.config.reference > docs/configuration.md
 	$(BIN)/python -m heliograph.metrics.reference > docs/metrics.md
+	$(BIN)/python deploy/monitoring/dashboards.py
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv

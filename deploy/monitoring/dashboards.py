@@ -102,7 +102,7 @@ GROUPS = (
     _number("In use on the target", f'sum(heliograph_groups_not_synced{{{_F}, reason="active"}})'),
     _number("Not synced", f'sum(heliograph_groups_not_synced{{{_F}, reason!="active"}})', red_from=1),
     _number("Partitions without offset", f"sum(heliograph_group_partitions_untranslated{{{_F}}})"),
-    _number("Checkpoints age", f'max(heliograph_job_seconds_since_success{{{_F}, job="checkpoints"}})', "s", 600),
+    _number("Checkpoints age", f'max(heliograph_sync_seconds_since_success{{{_F}, kind="checkpoints"}})', "s", 600),
     _lines("Groups left alone, by reason", f"heliograph_groups_not_synced{{{_F}}}", "{{flow}} {{reason}}"),
     _lines("Checkpoints per second", f"rate(heliograph_checkpoints_written_total{{{_F}}}[5m])", "{{flow}}", "cps"),
     _lines(
@@ -113,8 +113,8 @@ GROUPS = (
     ),
     _lines(
         "Since the last sync",
-        f'heliograph_job_seconds_since_success{{{_F}, job=~"groups|checkpoints|group offsets"}}',
-        "{{flow}} {{job}}",
+        f'heliograph_sync_seconds_since_success{{{_F}, kind=~"groups|checkpoints|group offsets"}}',
+        "{{flow}} {{kind}}",
         "s",
     ),
 )
@@ -135,8 +135,8 @@ ENGINE = (
     ),
     _lines("Tasks by state", "count by (status) (kafka_connect_connector_status)", "{{status}}"),
     _lines("Requests besides copying, per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
-    _lines("Jobs: seconds since success", "heliograph_job_seconds_since_success", "{{flow}} {{job}}", "s"),
-    _lines("Jobs failing", "heliograph_job_failing == 1", "{{flow}} {{job}}"),
+    _lines("Kept in sync: seconds ago", "heliograph_sync_seconds_since_success", "{{flow}} {{kind}}", "s"),
+    _lines("Not in sync", "heliograph_sync_failing == 1", "{{flow}} {{kind}}"),
     _lines("CPU of the driver", 'rate(process_cpu_seconds_total{job="heliograph"}[1m])', "{{instance}}", "percentunit"),
     _lines("Memory of the driver", 'process_resident_memory_bytes{job="heliograph"}', "{{instance}}", "bytes"),
     _lines("Version", "heliograph_build_info", "{{version}} (Python {{python}})"),

@@ -31,7 +31,7 @@ KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_
 _OTHERS = {"up": {"job", "instance"}, "process_cpu_seconds_total": set(), "process_resident_memory_bytes": set()}
 _ADDED = {"job", "instance"}  # to every series that is scraped
 # Panels that are empty where all is well.
-_EMPTY = {"Jobs failing"}
+_EMPTY = {"Not in sync"}
 # Those whose causes the flow under test has.
 _FIRING = {
     *("HeliographTaskFailed", "HeliographPartitionStopped", "HeliographTopicNotMirrored", "HeliographDataLoss"),
@@ -72,6 +72,10 @@ def test_expressions_name_metrics_and_labels_that_there_are(expression: str) -> 
         assert one.name in KNOWN or one.name in _OTHERS, one.name
         labels = set(KNOWN[one.name].labels) if one.name in KNOWN else _OTHERS[one.name]
         assert {matcher.name for matcher in one.matchers.matchers} <= labels | _ADDED
+
+
+def test_no_label_is_one_of_prometheus_own() -> None:
+    assert not [one.name for one in KNOWN.values() if _ADDED & set(one.labels)]
 
 
 def test_each_alert_has_a_severity_words_a_page_and_a_test() -> None:

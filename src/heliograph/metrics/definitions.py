@@ -151,13 +151,13 @@ UNTRANSLATED = _own(
     "group_partitions_untranslated", _FLOW, "Partitions for which a group's offset has no mirror offset."
 )
 CHECKPOINTS = _own("checkpoints_written_total", _FLOW, "Checkpoints written.", COUNTER)
-JOB_SINCE = _own(
-    "job_seconds_since_success",
-    ("flow", "job"),
-    "Seconds since a job went well: heartbeats, topic settings, access rules, offset syncs, groups, checkpoints, …",
+SYNC_SINCE = _own(
+    "sync_seconds_since_success",
+    ("flow", "kind"),
+    "Seconds since something was kept in sync: heartbeats, topic settings, access rules, offset syncs, checkpoints, …",
 )
-JOB_FAILING = _own("job_failing", ("flow", "job"), "1 if it did not the last time.")
-REQUESTS = _own("requests_total", _FLOW, "Requests that these jobs have sent to both clusters.", COUNTER)
+SYNC_FAILING = _own("sync_failing", ("flow", "kind"), "1 if it was not the last time.")
+REQUESTS = _own("requests_total", _FLOW, "Requests sent to both clusters for that.", COUNTER)
 EVENTS = _own("events_total", ("flow", "level"), "Lines that were logged: `INFO`, `WARNING`, `ERROR`.", COUNTER)
 TOPIC_LAG_RECORDS = _own("topic_lag_records", _TOPIC, "As heliograph_lag_records, for one topic of the source.")
 TOPIC_LAG_BYTES = _own("topic_lag_bytes", _TOPIC, "As heliograph_lag_bytes.")
@@ -176,7 +176,7 @@ OF_FLOW = (
     *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, SINCE_COPY, NOTICES, NOTICE_RECORDS),
     *(LEASES, LEASES_WANTED, LEASE_AGE, LEASE_FAILURES, LEASE_RENEWALS, HEARTBEAT_AGE),
     *(GROUPS, GROUPS_SYNCED, GROUPS_NOT_SYNCED, UNTRANSLATED, CHECKPOINTS),
-    *(JOB_SINCE, JOB_FAILING, REQUESTS, EVENTS, TOPICS_LEFT_OUT),
+    *(SYNC_SINCE, SYNC_FAILING, REQUESTS, EVENTS, TOPICS_LEFT_OUT),
 )
 OF_TOPIC = (
     *(TOPIC_LAG_RECORDS, TOPIC_LAG_BYTES, TOPIC_LAG_SECONDS, TOPIC_SINCE_COPY, TOPIC_RECORDS, TOPIC_BYTES),

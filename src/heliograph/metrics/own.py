@@ -105,9 +105,9 @@ def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
 def put_keeping(sheet: Sheet, keeper: Keeper) -> None:
     name = keeper.flow.name
     for job in keeper.jobs():
-        sheet.put(of.JOB_FAILING, job.failing, name, job.name)
+        sheet.put(of.SYNC_FAILING, job.failing, name, job.name)
         if job.since is not None:
-            sheet.put(of.JOB_SINCE, job.since, name, job.name)
+            sheet.put(of.SYNC_SINCE, job.since, name, job.name)
     sheet.put(of.REQUESTS, keeper.requests, name)
     if CHECKPOINT not in keeper.flow.parts:
         return

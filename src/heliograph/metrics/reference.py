@@ -26,11 +26,11 @@ how to start Prometheus with them: [deploy/monitoring](../deploy/monitoring/READ
 The bounds are for the whole process. MM2's series that stand for a whole topic have `partition="all"`. A flow costs
 about 70 series, a topic {len(of.OF_TOPIC)}, a partition up to {len(of.MM2) - 3}.
 A group with checkpoints costs 3 for each of its partitions; where those are more than {MOST_GROUPS}, 3 for each group,
-with `topic="all"`; and none above {MOST_GROUPS} groups. Reasons, kinds, states, jobs and levels are short fixed lists.
+with `topic="all"`; and none above {MOST_GROUPS} groups. Reasons, kinds, states and levels are short fixed lists.
 `heliograph_topics_left_out` tells how many topics have no series of their own.
 
 Counters begin at nothing when the process starts; those of a flow also when it is resumed or gets other addresses, and
-those of its jobs when a setting of it changes.
+those of what is kept in sync besides records when a setting of it changes.
 
 ## What is not there
 
