@@ -1,10 +1,14 @@
 """One flow for all tests here, in which a good deal goes wrong."""
 
+import json
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -19,15 +23,47 @@ from running.command import start
 FLOW = "W->V"
 OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
 WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
+SECRET = "s3cret-of-the-webhook"
 NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
 
 Labels = frozenset[tuple[str, str]]
+
+
+class Webhook(ThreadingHTTPServer):
+    """Takes what is posted to it, but for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Posted)
+        self.posted: list[dict[str, Any]] = []
+        self.refused = 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/services/{SECRET}"
+
+
+class _Posted(BaseHTTPRequestHandler):
+    server: Webhook
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.server.refused:
+            self.server.posted.append(body)
+        self.send_response(200 if self.server.refused else 503)
+        self.server.refused += not self.server.refused
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
 
 
 @dataclass(frozen=True)
 class Watched:
     api: Api
     pair: Pair
+    log: Path  # in JSON
+    webhook: Webhook
 
     def metrics(self, query: str = "") -> dict[str, dict[Labels, float]]:
         """Values by name and labels."""
@@ -61,13 +97,14 @@ def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wa
 @contextmanager
 def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     (port,) = free_ports(1)
+    webhook = Webhook()
     file = folder / "mm2.properties"
     every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
     file.write_text(
         f"clusters = W, V\nW.bootstrap.servers = {pair.a.bootstrap}\nV.bootstrap.servers = {pair.b.bootstrap}\n"
         f"W->V.enabled = true\nW->V.topics = watched-.*\nW->V.groups = watched-.*\nW->V.tasks.max = 2\n"
         f"replication.factor = 1\nsync.group.offsets.enabled = true\nheliograph.on.data.loss = continue\n"
-        + "".join(f"{name}.interval.seconds = 1\n" for name in every)
+        f"heliograph.notify.webhook = {webhook.address}\n" + "".join(f"{name}.interval.seconds = 1\n" for name in every)
     )
     pair.a.create(WELL, partitions=2)
     for topic in (STOPPED, LOST, NOT_MIRRORED):
@@ -79,8 +116,9 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     write_now(pair.b, f"W.{STOPPED}", 1)
     pair.a.commit(GROUP, WELL, 500)
     pair.a.commit(f"{GROUP}-in-use", WELL, 500)
-    process = start("run", file, "--rest", f"127.0.0.1:{port}", log=folder / "log")
-    one = Watched(Api(port), pair)
+    log = folder / "log"
+    process = start("run", file, "--rest", f"127.0.0.1:{port}", "--log-format", "json", log=log)
+    one = Watched(Api(port), pair, log, webhook)
     try:
         until(one.api.up)
         until(lambda: (one.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0, 120)
@@ -93,6 +131,8 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     finally:
         process.terminate()
         process.wait(timeout=20)
+        webhook.shutdown()
+        webhook.server_close()
 
 
 def lose_records(one: Watched) -> None:

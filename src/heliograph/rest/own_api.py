@@ -91,9 +91,10 @@ def own_api(connectors: Connectors, states: ConnectorStates, events: Events) -> 
     async def get_events(
         flow: str = "",
         level: Annotated[str, Query(description="INFO, WARNING or ERROR.")] = "",
+        topic: Annotated[str, Query(description="Only what is about this topic of the source.")] = "",
         limit: int = 100,
     ) -> list[dict[str, Any]]:
         """What has happened lately, the newest last: at most the last thousand things."""
-        return [asdict(one) for one in events.last(limit, flow, level.upper())]
+        return [asdict(one) for one in events.last(limit, flow, level.upper(), topic)]
 
     return router
