@@ -14,7 +14,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions bench-topics soak clean
+.PHONY: help install check-python check-java demo test lint unit docs pictures lock bench bench-partitions bench-topics soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -63,6 +63,9 @@ docs: $(STAMP)
 	$(BIN)/python -m heliograph.config.reference > docs/configuration.md
 	$(BIN)/python -m heliograph.metrics.reference > docs/metrics.md
 	$(BIN)/python deploy/monitoring/dashboards.py
+
+pictures: check-java $(STAMP)
+	$(BIN)/python bench/pictures.py
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv

@@ -3,19 +3,21 @@
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.remote import DEFAULT, Rest, ask
-from heliograph.cli.screen import flow_table, number, size
+from heliograph.cli.remote import DEFAULT, NoAnswer, Rest, answer_of
+from heliograph.cli.screen import fail, flow_table, number, size
 from heliograph.service.status import FlowStatus, from_json
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -45,40 +47,43 @@ def top(
     """
     console = Console()
     history: dict[str, deque[float]] = {}
+    try:
+        look = look_at(rest)
+    except NoAnswer as error:
+        fail(str(error), error.status)
+    remember(history, look)
     if once:
-        look = _look(rest)
-        _remember(history, look)
         console.print(frame(look, history, rest, console.width, 40))
         return
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-        try:
-            while True:
-                look = _look(rest)
-                _remember(history, look)
-                live.update(frame(look, history, rest, console.width, console.height), refresh=True)
-                time.sleep(every)
-        except KeyboardInterrupt:
-            return
+    with Live(console=console, screen=True, auto_refresh=False) as live, suppress(KeyboardInterrupt):
+        while True:
+            live.update(frame(look, history, rest, console.width, console.height), refresh=True)
+            time.sleep(every)
+            try:
+                look = look_at(rest)
+                remember(history, look)
+            except NoAnswer as error:  # it may be started again just now
+                look = replace(look, trouble={rest: str(error)})
 
 
-def _look(rest: str) -> Look:
-    found = ask(rest, "GET", "/heliograph/v1/flows")
+def look_at(rest: str) -> Look:
+    found = answer_of(rest, "GET", "/heliograph/v1/flows")
     busiest: list[tuple[str, dict[str, Any]]] = []
     behind: list[tuple[str, dict[str, Any]]] = []
     for flow in found:
         path = f"/heliograph/v1/flows/{quote(flow['name'], safe='')}/mirrors?limit={_SHOWN}"
-        busiest += [(flow["name"], one) for one in ask(rest, "GET", f"{path}&order=rate")]
-        behind += [(flow["name"], one) for one in ask(rest, "GET", f"{path}&order=lag")]
+        busiest += [(flow["name"], one) for one in answer_of(rest, "GET", f"{path}&order=rate")]
+        behind += [(flow["name"], one) for one in answer_of(rest, "GET", f"{path}&order=lag")]
     return Look(
         [from_json(flow["status"]) for flow in found if flow["status"] is not None],
         {flow["name"]: flow["trouble"] for flow in found if flow["trouble"]},
         sorted((one for one in busiest if one[1]["records_per_second"]), key=lambda one: -one[1]["records_per_second"]),
         sorted((one for one in behind if one[1]["lag"]), key=lambda one: -one[1]["lag"]),
-        ask(rest, "GET", "/heliograph/v1/events?limit=50"),
+        answer_of(rest, "GET", "/heliograph/v1/events?limit=50"),
     )
 
 
-def _remember(history: dict[str, deque[float]], look: Look) -> None:
+def remember(history: dict[str, deque[float]], look: Look) -> None:
     for flow in look.flows:
         history.setdefault(flow.name, deque(maxlen=200)).append(flow.records_per_second)
 
@@ -115,15 +120,16 @@ def _spark(flow: FlowStatus, rates: Sequence[float], width: int) -> Text:
 def _table(
     title: str, columns: tuple[str, str], mirrors: list[tuple[str, dict[str, Any]]], width: int, values: Any
 ) -> Table:
-    table = Table(title=title, title_justify="left", width=width)
-    table.add_column("flow", no_wrap=True, max_width=10, overflow="ellipsis")
+    """Of several flows, each topic is named with its own."""
+    table = Table(title=title, title_justify="left", width=width, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    several = len({flow for flow, _one in mirrors}) > 1
     table.add_column("topic", no_wrap=True, ratio=1, overflow="ellipsis")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for flow, one in mirrors:
-        table.add_row(flow, one["topic"], *values(one))
+        table.add_row(f"{flow} {one['topic']}" if several else one["topic"], *values(one))
     if not mirrors:
-        table.add_row("", Text("none", "dim"), "", "")
+        table.add_row(Text("none", "dim"), "", "")
     return table
 
 
