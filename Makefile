@@ -15,7 +15,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs lock bench bench-partitions bench-topics bench-offsets soak clean
+.PHONY: help install check-python check-java demo test lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -52,8 +52,8 @@ demo: check-java $(STAMP)
 test: check-java lint unit
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples deploy
+	$(BIN)/ruff format --check src tests bench examples deploy
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -62,6 +62,11 @@ unit: check-java $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m heliograph.config.reference > docs/configuration.md
+	$(BIN)/python -m heliograph.metrics.reference > docs/metrics.md
+	$(BIN)/python deploy/monitoring/dashboards.py
+
+pictures: check-java $(STAMP)
+	$(BIN)/python bench/pictures.py
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv

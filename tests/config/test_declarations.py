@@ -233,6 +233,7 @@ def test_exactly_these_settings_are_acted_on() -> None:
         "heliograph.lease.seconds",
         "heliograph.max.bytes.per.second",
         "heliograph.mm2.connector",
+        "heliograph.notify.webhook",
         "heliograph.offsets",
         "heliograph.on.data.loss",
         "heliograph.on.foreign.writer",

@@ -203,7 +203,7 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
 
         async def main(keeper: Keeper) -> dict[str, str]:
             await keeper.translate_once()
-            return keeper._untouched
+            return keeper.synced_groups.untouched
 
         untouched = _keep(flow, main)
         after = on(pair.b, lambda client: committed_offsets(client, groups))

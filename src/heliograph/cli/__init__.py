@@ -17,6 +17,7 @@ from heliograph.cli.run import run
 from heliograph.cli.sandbox import sandbox
 from heliograph.cli.serve import serve
 from heliograph.cli.status import status
+from heliograph.cli.top import top
 from heliograph.cli.topics import topics
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("serve")(serve)
 app.command("status")(status)
+app.command("top")(top)
 app.command("connectors")(connectors)
 app.command("pause")(pause)
 app.command("resume")(resume)

@@ -35,8 +35,24 @@ Topics = Annotated[
 ]
 
 
+class NoAnswer(Exception):
+    """In one line, and with the exit status for it."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 def ask(rest: str, method: str, path: str, body: object = None) -> Any:
     """What the answer's JSON says; None for an empty answer. An error is told, and ends the command."""
+    try:
+        return answer_of(rest, method, path, body)
+    except NoAnswer as error:
+        fail(str(error), error.status)
+
+
+def answer_of(rest: str, method: str, path: str, body: object = None) -> Any:
+    """The same; raises NoAnswer."""
     url = rest if "://" in rest else f"http://{rest}"
     data = None if body is None else json.dumps(body).encode()
     headers = {} if data is None else {"Content-Type": "application/json"}
@@ -46,10 +62,11 @@ def ask(rest: str, method: str, path: str, body: object = None) -> Any:
             text = answer.read()
             return json.loads(text) if text else None
     except urllib.error.HTTPError as error:
-        fail(_message(error), 1)
+        raise NoAnswer(_message(error), 1) from None
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        fail(f"no answer from {url}: {reason}. Is Heliograph running, and is this its address (--rest)?", 2)
+        hint = "Is Heliograph running, and is this its address (--rest)?"
+        raise NoAnswer(f"no answer from {url}: {reason}. {hint}", 2) from None
 
 
 def _message(error: urllib.error.HTTPError) -> str:

@@ -11,13 +11,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from heliograph.cli.json_log import LogFormat
 from heliograph.cli.plan import show_plan
-from heliograph.cli.screen import FILES, fail, set_up_logging
+from heliograph.cli.screen import FILES, fail, log_console, set_up_logging
 from heliograph.cli.service import (
     Conf,
+    Logs,
     Master,
     Verbose,
-    gather_events,
+    gathered_events,
     host_and_port,
     listening,
     run_until_stopped,
@@ -35,6 +37,7 @@ from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
+from heliograph.service.events import Events
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
 from heliograph.wire.errors import WireError
@@ -61,6 +64,7 @@ def run(
     master: Master = None,
     conf: Conf = None,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, print what was done as one JSON line.")] = False,
+    log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
 ) -> None:
     """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM. SIGHUP has FILE be read again.
@@ -70,8 +74,8 @@ def run(
 
     Example: heliograph run mm2.properties --until-caught-up
     """
-    console = Console(stderr=True)
-    set_up_logging(console, verbose)
+    console = log_console(log_format)
+    set_up_logging(console, verbose, log_format)
     settings = spark_settings(conf or [])
     try:
         document = read_all(files)
@@ -96,9 +100,10 @@ def run(
     elif not no_rest and not until_caught_up:
         serving = listening("127.0.0.1", _PORT, search=True)
     try:
-        flows, behind = asyncio.run(
-            _main(files, document, deployment, until_caught_up, master, settings, serving, console)
-        )
+        with gathered_events(deployment.webhook) as events:
+            flows, behind = asyncio.run(
+                _main(files, document, deployment, until_caught_up, master, settings, serving, events, console)
+            )
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
     except (MissingTopics, CannotKeepOffsets, StillRunning, SparkDied, SparkFailed, WireError) as error:
@@ -124,9 +129,9 @@ async def _main(
     master: str | None,
     conf: dict[str, str],
     serving: socket.socket | None,
+    events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
-    events = gather_events()
     running = Running((*deployment.flows, *deployment.beats), master=master, conf=conf, until_caught_up=until_caught_up)
     connectors = Connectors(running, Worker(address(serving) if serving is not None else "heliograph"))
     connectors.adopt(document, deployment)

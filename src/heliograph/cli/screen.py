@@ -10,6 +10,7 @@ from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
+from heliograph.cli.json_log import JsonFormatter, LogFormat
 from heliograph.service.status import FlowStatus
 
 FILES = "An mm2.properties; or connectors as JSON, Strimzi's YAML, or a directory of such files."
@@ -17,9 +18,18 @@ FILES = "An mm2.properties; or connectors as JSON, Strimzi's YAML, or a director
 _PLAIN = "%(asctime)s %(levelname)-7s %(message)s"
 
 
-def set_up_logging(console: Console, verbose: bool) -> None:
-    """Lines above the live display on a terminal, plain lines with a time otherwise; always on stderr."""
-    if console.is_terminal:
+def log_console(log_format: LogFormat) -> Console:
+    """Where log lines go; nothing moves on it between lines of JSON."""
+    return Console(stderr=True, force_terminal=False if log_format == LogFormat.JSON else None)
+
+
+def set_up_logging(console: Console, verbose: bool, log_format: LogFormat = LogFormat.TEXT) -> None:
+    """Lines above the live display on a terminal, plain lines with a time otherwise, or JSON; always on stderr."""
+    if log_format == LogFormat.JSON:
+        plain = logging.StreamHandler()
+        plain.setFormatter(JsonFormatter())
+        logging.basicConfig(level=logging.INFO, handlers=[plain])
+    elif console.is_terminal:
         handler: logging.Handler = RichHandler(
             console=console, show_path=False, show_level=True, markup=False, rich_tracebacks=False, log_time_format="%X"
         )

@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from heliograph.cli.screen import fail, set_up_logging
+from heliograph.cli.json_log import LogFormat
+from heliograph.cli.screen import fail, log_console, set_up_logging
 from heliograph.cli.service import (
     Conf,
+    Logs,
     Master,
     Verbose,
-    gather_events,
+    gathered_events,
     host_and_port,
     listening,
     run_until_stopped,
@@ -30,6 +32,7 @@ from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
+from heliograph.service.events import Events
 from heliograph.service.running import Running, SparkDied
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import Unreachable, WireError
@@ -47,6 +50,7 @@ def serve(
     ] = None,
     master: Master = None,
     conf: Conf = None,
+    log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
 ) -> None:
     """Take the place of a Kafka Connect worker: run MirrorMaker 2's connectors that are posted to its REST API.
@@ -57,8 +61,8 @@ def serve(
 
     Example: heliograph serve connect-distributed.properties
     """
-    console = Console(stderr=True)
-    set_up_logging(console, verbose)
+    console = log_console(log_format)
+    set_up_logging(console, verbose, log_format)
     settings = spark_settings(conf or [])
     try:
         worker = load_worker(file)
@@ -66,7 +70,8 @@ def serve(
         fail(str(error), 2)
     serving = listening(*(host_and_port(rest) if rest else (worker.host, worker.port)))
     try:
-        asyncio.run(_main(worker, serving, bool(rest), master, settings, console))
+        with gathered_events(worker.webhook) as events:
+            asyncio.run(_main(worker, serving, bool(rest), master, settings, events, console))
     except Unreachable as error:
         fail(f"{file}: bootstrap.servers: the cluster cannot be reached: {error}", 2)
     except (MissingTopics, StillRunning, SparkDied, SparkFailed, WireError) as error:
@@ -79,9 +84,9 @@ async def _main(
     elsewhere: bool,
     master: str | None,
     conf: dict[str, str],
+    events: Events,
     console: Console,
 ) -> None:
-    events = gather_events()
     client = ClusterClient(file.cluster)
     try:
         store = ConnectStore(client, file.group, file.configs.name, file.status.name)

@@ -4,16 +4,19 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.live import Live
 
+from heliograph.cli.json_log import LogFormat
 from heliograph.cli.screen import fail, progress_line
 from heliograph.rest.server import AddressTaken, RestServer, listen
 from heliograph.service.events import Events
+from heliograph.service.notifier import Notifier
 from heliograph.service.running import Running
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,7 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be given several times.", show_default=False),
 ]
+Logs = Annotated[LogFormat, typer.Option("--log-format", help="Lines for people, or one JSON object per line.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also log details and what Spark prints.")]
 
 
@@ -54,10 +58,20 @@ def listening(host: str, port: int, *, search: bool = False) -> socket.socket:
         fail(str(error), 2)
 
 
-def gather_events() -> Events:
+@contextmanager
+def gathered_events(webhook: str) -> Iterator[Events]:
+    """What happens from now on; warnings and errors are posted to the webhook, if there is one."""
     events = Events()
     logging.getLogger("heliograph").addHandler(events)
-    return events
+    notifier = Notifier(webhook) if webhook else None
+    if notifier is not None:
+        events.tell(notifier.tell)
+    try:
+        yield events
+    finally:
+        logging.getLogger("heliograph").removeHandler(events)
+        if notifier is not None:
+            notifier.end()
 
 
 async def run_until_stopped(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from heliograph.config import catalogue, clients, connectors, places, review, workers
@@ -50,6 +50,7 @@ class Deployment:
     beats: tuple[Flow, ...] = ()
     warnings: tuple[Notice, ...] = ()
     notes: tuple[Notice, ...] = ()
+    webhook: str = field(default="", repr=False)
 
 
 def load(path: str | os.PathLike[str]) -> Deployment:
@@ -94,6 +95,7 @@ def assemble(document: Document, *, may_be_idle: bool = False) -> Deployment:
         (*(one for one in enabled if one.parts == _ONLY_HEARTBEAT), *beats),
         tuple(sorted(noticed, key=_place)),
         tuple(sorted(notes, key=_place)),
+        values.get(declared.NOTIFY_WEBHOOK, "", ""),
     )
 
 

@@ -34,6 +34,19 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address to post to; it may hold a secret. Empty for none."""
+
+    label: str = "secret"
+
+    def parse(self, text: str) -> str:
+        address = text.strip()
+        if address and not re.fullmatch(r"https?://[^/\s]+\S*", address):
+            raise ValueError("is no address such as https://hooks.example.com/services/...")
+        return address
+
+
+@dataclass(frozen=True, slots=True)
 class Bool:
     label: str = "true or false"
 

@@ -16,6 +16,7 @@ from heliograph.config.kinds import (
     Separator,
     Subset,
     Text,
+    Webhook,
     Whole,
 )
 from heliograph.config.plugins import Plugin
@@ -284,6 +285,15 @@ TOPICS_PAUSED = Setting(
     places.FLOW,
     acted=True,
 )
+NOTIFY_WEBHOOK = Setting(
+    "heliograph.notify.webhook",
+    Webhook(),
+    "",
+    "Where warnings and errors are posted as JSON, for those without Alertmanager: an http or https address. It may "
+    "hold a secret, and is never shown. Read when the process starts; for `heliograph serve`, from the worker's file.",
+    places.TOP,
+    acted=True,
+)
 CONFIG_PROVIDERS = Setting(
     "config.providers",
     Names(),
@@ -343,6 +353,7 @@ GROUPS = (
             MAX_BYTES_PER_SECOND,
             RAISE_MIRROR_LIMITS,
             MM2_CONNECTOR,
+            NOTIFY_WEBHOOK,
             ON_DATA_LOSS,
             ON_RECREATED_TOPIC,
             ON_FOREIGN_WRITER,

@@ -21,10 +21,9 @@ def is_secret(name: str) -> bool:
     for a class of a user's own may be called anything."""
     pieces = name.split(".")
     for start in range(len(pieces)):
-        hit = catalogue.find(Scope.FLOW, ".".join(pieces[start:])) or catalogue.find(
-            Scope.CLUSTER, ".".join(pieces[start:])
-        )
-        if hit is not None and hit.setting.kind.label == "secret":
+        rest = ".".join(pieces[start:])
+        hits = (catalogue.find(scope, rest) for scope in (Scope.FLOW, Scope.CLUSTER, Scope.TOP))
+        if any(hit is not None and hit.setting.kind.label == "secret" for hit in hits):
             return True
     return _SECRET_WORDS.search(name) is not None
 

@@ -50,7 +50,8 @@ class Values:
         try:
             return setting.kind.parse(resolve(entry.value, self.providers))
         except ValueError as reason:
-            raise self.error(entry, f"'{entry.value}' {reason}{_hint(entry.value, self.providers)}") from None
+            said = "[hidden]" if setting.kind.label == "secret" else f"'{entry.value}'"
+            raise self.error(entry, f"{said} {reason}{_hint(entry.value, self.providers)}") from None
 
     def of_flow(self, source: str, target: str) -> dict[str, str]:
         """The texts that a flow's connectors would see: settings of flows at top level, and all that stands under the

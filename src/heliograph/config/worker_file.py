@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from heliograph.config import properties, workers
 from heliograph.config.entry import Entry
 from heliograph.config.kinds import Kind, Whole
-from heliograph.config.mirroring import BOOTSTRAP_SERVERS
+from heliograph.config.mirroring import BOOTSTRAP_SERVERS, NOTIFY_WEBHOOK
 from heliograph.config.notices import ConfigError
 from heliograph.config.providers import declared, resolve
 from heliograph.model.flow import Cluster
@@ -45,6 +45,7 @@ class WorkerFile:
     port: int
     advertised: str
     settings: Mapping[str, str]
+    webhook: str = field(default="", repr=False)
 
 
 def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
@@ -69,6 +70,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         port,
         f"{advertised}:{found.texts.get('rest.advertised.port') or port}",
         {key: entry.value for key, entry in entries.items()},
+        found.webhook(),
     )
 
 
@@ -91,6 +93,12 @@ class _Found:
             return kind.parse(self.needed(key))
         except ValueError as reason:
             raise self.error(key, f"'{self.entries[key].value}' {reason}") from None
+
+    def webhook(self) -> str:
+        try:
+            return NOTIFY_WEBHOOK.kind.parse(self.texts.get(NOTIFY_WEBHOOK.name, ""))
+        except ValueError as reason:
+            raise self.error(NOTIFY_WEBHOOK.name, f"[hidden] {reason}") from None
 
     def error(self, key: str, text: str) -> ConfigError:
         return ConfigError(f"{self.file}:{self.entries[key].line}: {key}: {text}")

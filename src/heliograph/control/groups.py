@@ -17,6 +17,7 @@ from heliograph.wire.offsets import LATEST, list_offsets
 
 Place = tuple[str, int]
 IDLE = frozenset({EMPTY, DEAD})
+REFUSED = "refused"  # why a group is not synced, besides two verdicts
 
 
 @dataclass(slots=True)
@@ -26,6 +27,10 @@ class GroupRound:
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     untouched: dict[str, str] = field(default_factory=dict)  # group -> why
+    reasons: dict[str, str] = field(default_factory=dict)  # the same in a word
+
+    def leave(self, group: str, reason: str, why: str) -> None:
+        self.reasons[group], self.untouched[group] = reason, why
 
 
 class Verdict(StrEnum):
@@ -85,9 +90,10 @@ async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> Gr
     for group, checkpoints in by_group.items():
         verdicts = [found.verdict(group, (one.topic, one.partition), one.downstream) for one in checkpoints]
         if Verdict.ACTIVE in verdicts:
-            outcome.untouched[group] = f"it is in use on the target (state {found.states[group]})"
+            outcome.leave(group, Verdict.ACTIVE, f"it is in use on the target (state {found.states[group]})")
         elif Verdict.UNREADABLE in verdicts:
-            outcome.untouched[group] = f"its offsets on the target cannot be read: {found.committed.get(group)}"
+            why = f"its offsets on the target cannot be read: {found.committed.get(group)}"
+            outcome.leave(group, Verdict.UNREADABLE, why)
         elif Verdict.DUE in verdicts:
             wanted[group] = {
                 (one.topic, one.partition): Committed(one.downstream, one.metadata)
@@ -100,7 +106,7 @@ async def sync_groups(target: ClusterClient, latest: Iterable[Checkpoint]) -> Gr
         if error is None:
             outcome.written.append(group)
         else:
-            outcome.untouched[group] = f"the target does not take its offsets: {error}"
+            outcome.leave(group, REFUSED, f"the target does not take its offsets: {error}")
     return outcome
 
 

@@ -232,8 +232,12 @@ class Copier:
         self._settled([cursor])
 
     def _landed(self, cursor: Cursor, sent: Sent) -> None:
-        self._records += sent.parcel.batch.count
-        self._size += sent.parcel.batch.size
+        batch, copied = sent.parcel.batch, cursor.copied
+        self._records += batch.count
+        self._size += batch.size
+        copied.records += batch.count
+        copied.size += batch.size
+        copied.newest, copied.landed = batch.max_timestamp, int(time.time() * 1000)
         self._changed.add(cursor)
 
     def _settled(self, cursors: list[Cursor]) -> None:
@@ -495,7 +499,7 @@ def _beginning(cursor: Cursor) -> int:
 
 
 def _progress(cursor: Cursor) -> Progress | None:
-    return None if cursor.position is None else Progress(cursor.position, cursor.source_end)
+    return None if cursor.position is None else Progress(cursor.position, cursor.source_end, replace(cursor.copied))
 
 
 def run_lease(work: Work, attempt: int) -> Outcome:

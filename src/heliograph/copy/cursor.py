@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from heliograph.copy.intake import Intake, LeftOut, Parcel
 from heliograph.copy.keeping import Gap, Step, lay_out, planned
-from heliograph.copy.work import MirrorPartition, Position, Refusal
+from heliograph.copy.work import Copied, MirrorPartition, Position, Refusal
 from heliograph.model.flow import KeptOffsets
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.cluster import NO_ID, id_text
@@ -122,6 +122,7 @@ class Cursor:
     cut_before: int = 0  # filler of the mirror ends here
     source_end: int = -1
     position: Position | None = None
+    copied: Copied = field(default_factory=Copied)
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
     append_at: int = 0

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from heliograph.copy.work import MirrorPartition, Notice, Position, Progress, Refusal
+from heliograph.copy.work import Copied, MirrorPartition, Notice, Position, Progress, Refusal
 
 
 def end_command(leases: Iterable[str]) -> tuple[bytes, bytes]:
@@ -92,10 +92,7 @@ class Report:
             "ask": self.ask,
             "records": self.records,
             "bytes": self.size,
-            "changed": [
-                [*_fields(one), at.position.source, at.position.target, at.position.epoch, at.source_end]
-                for one, at in self.changed.items()
-            ],
+            "changed": [[*_fields(one), *_progress(at)] for one, at in self.changed.items()],
             "refusals": [
                 [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text, one.final]
                 for one in self.refusals
@@ -118,8 +115,10 @@ class Report:
             fields["records"],
             fields["bytes"],
             {
-                MirrorPartition(topic, mirror, partition): Progress(Position(source, target, epoch), end)
-                for topic, mirror, partition, source, target, epoch, end in fields["changed"]
+                MirrorPartition(topic, mirror, partition): Progress(
+                    Position(source, target, epoch), end, Copied(*copied)
+                )
+                for topic, mirror, partition, source, target, epoch, end, *copied in fields["changed"]
             },
             tuple(
                 Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text, final)
@@ -135,3 +134,9 @@ class Report:
 
 def _fields(partition: MirrorPartition) -> tuple[str, str, int]:
     return partition.topic, partition.mirror, partition.partition
+
+
+def _progress(at: Progress) -> tuple[int, ...]:
+    position, copied = at.position, at.copied
+    totals = copied.records, copied.size, copied.newest, copied.landed
+    return position.source, position.target, position.epoch, at.source_end, *totals

@@ -93,12 +93,24 @@ class Notice:
         )
 
 
+@dataclass(slots=True)
+class Copied:
+    """What a lease has copied of one partition so far; of the last batch, the newest record's time and when it landed,
+    in milliseconds since 1970, -1 if unknown."""
+
+    records: int = 0
+    size: int = 0
+    newest: int = -1
+    landed: int = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown)."""
 
     position: Position
     source_end: int
+    copied: Copied = field(default_factory=Copied)
 
 
 @dataclass(frozen=True, slots=True)

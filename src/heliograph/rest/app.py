@@ -3,9 +3,11 @@
 from fastapi import FastAPI
 
 from heliograph import __version__
+from heliograph.metrics.collector import Collector
 from heliograph.model.flow import Cluster
 from heliograph.rest.connect_api import connect_api
 from heliograph.rest.loggers_api import loggers_api
+from heliograph.rest.metrics_api import metrics_api
 from heliograph.rest.own_api import PREFIX, own_api
 from heliograph.rest.plugins_api import plugins_api
 from heliograph.rest.problems import answer_problems
@@ -29,6 +31,7 @@ def make_app(connectors: Connectors, states: ConnectorStates, events: Events, cl
         plugins_api(),
         loggers_api(),
         own_api(connectors, states, events),
+        metrics_api(Collector(connectors, states, events)),
     ):
         app.include_router(router)
     answer_problems(app)

@@ -1,7 +1,7 @@
 """Heliograph's own API: flows as wholes, their mirrors, single topics, and what has happened."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
@@ -66,14 +66,15 @@ def own_api(connectors: Connectors, states: ConnectorStates, events: Events) -> 
         flow: str,
         topic: Annotated[str, Query(description="Only the mirror of this topic.")] = "",
         state: Annotated[str, Query(description="Only mirrors with a partition in this state.")] = "",
-        limit: Annotated[int, Query(description="At most so many, those with the greatest lag first.")] = 1000,
+        limit: Annotated[int, Query(description="At most so many.")] = 1000,
+        order: Annotated[Literal["lag", "rate"], Query(description="Which come first.")] = "lag",
     ) -> list[dict[str, Any]]:
-        """The mirrors of a flow: partitions by state, lag in records, and why something is not copied."""
+        """The mirrors of a flow: partitions by state, lag, rates, and why something is not copied."""
         connectors.of_flow(flow)
         deployed = connectors.deployed(flow)
         found = deployed.runner.mirrors() if deployed is not None and deployed.runner is not None else []
         wanted = [one for one in found if topic in ("", one.topic) and (not state or state in one.states)]
-        wanted.sort(key=lambda one: (-(one.lag or 0), one.topic))
+        wanted.sort(key=lambda one: (-((one.lag or 0) if order == "lag" else one.records_per_second), one.topic))
         return [asdict(one) for one in wanted[: max(0, limit)]]
 
     @router.put("/flows/{flow}/topics/{topic}/pause", status_code=202)
@@ -90,9 +91,10 @@ def own_api(connectors: Connectors, states: ConnectorStates, events: Events) -> 
     async def get_events(
         flow: str = "",
         level: Annotated[str, Query(description="INFO, WARNING or ERROR.")] = "",
+        topic: Annotated[str, Query(description="Only what is about this topic of the source.")] = "",
         limit: int = 100,
     ) -> list[dict[str, Any]]:
         """What has happened lately, the newest last: at most the last thousand things."""
-        return [asdict(one) for one in events.last(limit, flow, level.upper())]
+        return [asdict(one) for one in events.last(limit, flow, level.upper(), topic)]
 
     return router

@@ -9,6 +9,7 @@ from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Outcome, Pro
 from heliograph.service.lease import Lease
 from heliograph.service.load import Load
 from heliograph.service.status import Rate
+from heliograph.service.tally import Tally
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Account:
         self.events: Counter[str] = Counter()
         self.records_of_events: Counter[str] = Counter()
         self.load = Load()
+        self.tallies: dict[MirrorPartition, Tally] = {}
 
     def totals(self, running: Collection[Lease]) -> tuple[int, int]:
         """Records and bytes, with what the running leases have reported so far."""
@@ -37,7 +39,7 @@ class Account:
     def keep(self, partitions: Collection[MirrorPartition]) -> None:
         """Forget all others."""
         kept = set(partitions)
-        for known in (self.progress, self.refusals):
+        for known in (self.progress, self.refusals, self.tallies):
             for one in known.keys() - kept:
                 del known[one]
 
@@ -52,8 +54,7 @@ class Account:
             self.count_reported(lease)
             lease.attempt, lease.notices = report.attempt, 0
         lease.records, lease.size = report.records, report.size
-        self.progress.update(report.changed)
-        self.load.note(report.changed)
+        self._note_progress(lease, report.changed)
         self._note_refusals(report.refusals)
         self._note_notices(lease, report.first_notice, report.notices)
         self._cured(report.changed)
@@ -68,7 +69,7 @@ class Account:
         """What a lease that has ended did."""
         self._records += outcome.records
         self._size += outcome.size
-        self.progress.update(outcome.progress)
+        self._note_progress(lease, outcome.progress)
         refused = {one.partition: one for one in outcome.refusals}
         for partition in self.refusals.keys() & outcome.progress.keys() - refused.keys():
             refusal = self.refusals[partition]
@@ -78,7 +79,12 @@ class Account:
                 log.info("%s: %s is being copied again", self._flow_name, partition)
         self._note_refusals(outcome.refusals)
         self._note_notices(lease, 0, outcome.notices)
-        self.load.note(outcome.progress)
+
+    def _note_progress(self, lease: Lease, progress: Mapping[MirrorPartition, Progress]) -> None:
+        self.progress.update(progress)
+        self.load.note(progress)
+        for one, at in progress.items():
+            self.tallies.setdefault(one, Tally()).note((lease.id, lease.attempt), at)
 
     def _note_notices(self, lease: Lease, first: int, notices: tuple[Notice, ...]) -> None:
         """A lease's outcome repeats what its reports have said: each notice counts once."""

@@ -309,6 +309,10 @@ class Connectors:
     def deployed_of(self, name: str) -> Deployed | None:
         return self.deployed(self.flow_name(name))
 
+    @property
+    def spark_is_up(self) -> bool:
+        return self._running.spark_is_up
+
     def unfit(self, name: str) -> str:
         """Why no flow can be made of it; empty if one can."""
         return self._unfit.get(name, "")

@@ -20,6 +20,7 @@ from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals
 from heliograph.service.account import SHOWN, Account
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.lease import Lease, rearranged
+from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -88,6 +89,8 @@ class FlowRunner:
         self._assigned = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._leases: dict[str, Lease] = {}  # those that run
+        self._lease_failures = 0
+        self._renewals = 0
         self._failed: dict[int, str] = {}  # number of a lease -> what became of it, until it runs again
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
@@ -200,6 +203,7 @@ class FlowRunner:
                 if self._stop.is_set():
                     return
                 self._failed[number] = _one_line(error)
+                self._lease_failures += 1
                 log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
@@ -288,6 +292,7 @@ class FlowRunner:
             await self._command(grant_command(grants))
             for lease in grants.keys() & self._leases.keys():
                 self._leases[lease].goes_on(self.flow.lease_seconds)
+                self._renewals += 1
 
     def _may_go_on(self, lease: Lease, stopped: set[MirrorPartition]) -> bool:
         """Whether it may have more time, and nothing must be looked at anew.
@@ -421,10 +426,23 @@ class FlowRunner:
         for one in self._mirrors.partitions:
             mirror = found.setdefault(one.topic, MirrorStatus(one.topic, one.mirror))
             at, refusal = account.progress.get(one), account.refusals.get(one)
-            mirror.add(self._state_of(one), at, str(refusal) if refusal is not None else "")
+            error = str(refusal) if refusal is not None else ""
+            mirror.add(self._state_of(one), at, error, account.tallies.get(one))
         for topic, why in self._mirrors.synced.failed.items():
             found.setdefault(topic, MirrorStatus(topic, self.flow.mirror_name(topic))).errors.append(why)
         return list(found.values())
+
+    def measures(self) -> list[Measure]:
+        """Every partition in numbers."""
+        account = self._account
+        return [
+            Measure(one, self._state_of(one), account.progress.get(one), account.tallies.get(one))
+            for one in self._mirrors.partitions
+        ]
+
+    def leases(self) -> Leases:
+        oldest = max((one.age() for one in self._leases.values()), default=0.0)
+        return Leases(len(self._assignment), len(self._leases), oldest, self._lease_failures, self._renewals)
 
     def _state_of(self, one: MirrorPartition) -> str:
         if one.topic in self.flow.paused_topics:

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from heliograph.control.acls import AclSync
-from heliograph.control.checkpoints import Checkpoints, Untranslated
+from heliograph.control.checkpoints import Checkpoints, Place, Untranslated
 from heliograph.control.configs import sync_configs
 from heliograph.control.connect_offsets import OffsetsForMm2
-from heliograph.control.groups import sync_groups
+from heliograph.control.groups import GroupRound, sync_groups
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
@@ -23,6 +23,8 @@ from heliograph.control.topics import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
+from heliograph.service.measures import JobMeasure
+from heliograph.service.window import Window
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -55,8 +57,12 @@ class Keeper:
         self._flushed = time.monotonic()
         self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
         self._loaded = False
-        self._untouched: dict[str, str] = {}
+        self.synced_groups = GroupRound()  # the last one
+        self.untranslated = 0  # partitions of groups in the last look at them
         self._early: set[Untranslated] = set()
+        self.checkpoints_written = 0
+        self.checkpoint_ages: dict[Place, Window] = {}  # when they had been written, in milliseconds
+        self._went_well: dict[str, float] = {}
         self._failed_settings: dict[str, str] = {}
         self._said: dict[str, str] = {}  # job -> what went wrong with it last
 
@@ -130,6 +136,15 @@ class Keeper:
         """What went wrong with these the last time, if it did."""
         return "\n".join(f"{name}: {self._said[name]}" for name in jobs if name in self._said)
 
+    def jobs(self) -> list[JobMeasure]:
+        """Those that run, and how they went."""
+        now, well = time.monotonic(), self._went_well
+        return [
+            JobMeasure(name, name in self._said, now - well[name] if name in well else None)
+            for name, every, _job in self._jobs()
+            if every is not None
+        ]
+
     @property
     def requests(self) -> int:
         """How many were sent so far, to both clusters."""
@@ -139,6 +154,7 @@ class Keeper:
         began, before = time.monotonic(), self.requests
         try:
             await job()
+            self._went_well[name] = time.monotonic()
             if time.monotonic() - began > _SLOW:
                 took, cost = time.monotonic() - began, self.requests - before
                 log.info("%s: syncing %s took %.1f s and about %d requests", self.flow.name, name, took, cost)
@@ -191,7 +207,13 @@ class Keeper:
             await self.checkpoints.load()
             await self.checkpoints.refresh_groups()
             self._loaded = True
+        began = time.monotonic()
         outcome = await self.checkpoints.run()
+        self.untranslated = len(outcome.missing)
+        self.checkpoints_written += len(outcome.emitted)
+        for new in outcome.emitted:
+            window = self.checkpoint_ages.setdefault((new.group, new.topic, new.partition), Window())
+            window.note((time.monotonic() - began) * 1000)
         if outcome.emitted:
             log.debug("%s: %d checkpoints written", self.flow.name, len(outcome.emitted))
         for one in outcome.early:
@@ -215,9 +237,9 @@ class Keeper:
         if outcome.written:
             log.info("%s: offsets of %d groups written to the target", self.flow.name, len(outcome.written))
         for group, why in outcome.untouched.items():
-            if self._untouched.get(group) != why:
+            if self.synced_groups.untouched.get(group) != why:
                 log.info("%s: group %s is left alone: %s", self.flow.name, group, why)
-        self._untouched = outcome.untouched
+        self.synced_groups = outcome
 
 
 def _has_come_to(end: int | WireError, at: Position) -> bool:

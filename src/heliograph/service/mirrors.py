@@ -46,12 +46,13 @@ class Mirrors:
         synced.failed.update(circles)
         for name, why in synced.failed.items():
             if self.synced.failed.get(name) != why:
-                log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why)
+                log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why, extra={"topic": name})
         for name in self.synced.partitions.keys() - synced.partitions.keys() - synced.failed.keys():
+            told, about = (self.flow.name, name), {"topic": name}
             if self.flow.selects(name):
-                log.warning("%s: topic %s is gone from the source; its mirror stays as it is", self.flow.name, name)
+                log.warning("%s: topic %s is gone from the source; its mirror stays as it is", *told, extra=about)
             else:
-                log.info("%s: topic %s is not wanted any more; its mirror stays as it is", self.flow.name, name)
+                log.info("%s: topic %s is not wanted any more; its mirror stays as it is", *told, extra=about)
         self.synced = synced
         self._shape = self._shape_of(topics)
         self.have_ids = all(topics[name].id.int for name in self._shape)

@@ -94,6 +94,11 @@ class Running:
     def status(self) -> list[FlowStatus]:
         return [runner.status() for runner in self._runners()]
 
+    @property
+    def spark_is_up(self) -> bool:
+        started = self._spark is not None and self._spark.done() and not self._spark.cancelled()
+        return started and self._spark is not None and self._spark.exception() is None and self._engine.alive
+
     def behind(self) -> list[tuple[str, MirrorPartition]]:
         """With until_caught_up: what could not be caught up with."""
         return [(runner.flow.name, one) for runner in self._runners() for one in runner.behind()]

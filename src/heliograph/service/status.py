@@ -13,6 +13,7 @@ from typing import Any
 
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Progress, Refusal
 from heliograph.model.internal_topics import STATUS, signals_topic
+from heliograph.service.tally import Tally
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import read
@@ -46,7 +47,8 @@ class FlowStatus:
 
 @dataclass(slots=True)
 class MirrorStatus:
-    """One topic and its mirror. `lag` is None until it is known for all partitions."""
+    """One topic and its mirror. `lag` is None until it is known for all partitions; `seconds_behind` is how old the
+    oldest record may be that is not copied. Rates are over the last minute."""
 
     topic: str
     mirror: str
@@ -54,8 +56,12 @@ class MirrorStatus:
     lag: int | None = 0
     states: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    seconds_behind: float = 0.0
+    records: int = 0
+    records_per_second: float = 0.0
+    bytes_per_second: float = 0.0
 
-    def add(self, state: str, progress: Progress | None, error: str) -> None:
+    def add(self, state: str, progress: Progress | None, error: str, tally: Tally | None) -> None:
         self.partitions += 1
         self.states[state] = self.states.get(state, 0) + 1
         if progress is None:
@@ -64,6 +70,11 @@ class MirrorStatus:
             self.lag += max(0, progress.source_end - progress.position.source)
         if error:
             self.errors.append(error)
+        if tally is not None:
+            self.seconds_behind = max(self.seconds_behind, tally.seconds_behind())
+            self.records += tally.records
+            self.records_per_second += tally.records_lately.per_second()
+            self.bytes_per_second += tally.size_lately.per_second()
 
 
 class Rate:

@@ -1,0 +1,71 @@
+"""All metrics of this process, as of now."""
+
+import platform
+from collections.abc import Iterable
+
+from prometheus_client.core import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from heliograph import __version__
+from heliograph.metrics import definitions as of
+from heliograph.metrics.bounds import Detail
+from heliograph.metrics.connect import put_connectors, put_tasks
+from heliograph.metrics.mm2 import put_checkpoints, put_source
+from heliograph.metrics.own import put_copying, put_events, put_keeping, put_state
+from heliograph.metrics.sheet import Family, Sheet
+from heliograph.model.flow import SOURCE
+from heliograph.service.connector_states import ConnectorStates
+from heliograph.service.connectors import Connectors
+from heliograph.service.events import Events
+
+
+class Collector:
+    def __init__(self, connectors: Connectors, states: ConnectorStates, events: Events) -> None:
+        self._connectors = connectors
+        self._states = states
+        self._events = events
+
+    def collect(self, detail: str = "") -> "Families":
+        """How much, see bounds. From the event loop's thread, as all that it reads; what it gives is its own."""
+        connectors, sheet = self._connectors, Sheet()
+        sheet.put(of.BUILD, 1, __version__, platform.python_version())
+        sheet.put(of.SPARK_UP, connectors.spark_is_up)
+        put_connectors(sheet, {name: self._states.status(name)[1] for name in connectors.names()})
+        flows = connectors.flow_names()
+        put_events(sheet, self._events.counts, flows)
+        deployed = {flow: connectors.deployed(flow) for flow in flows}
+        runners = {flow: one.runner for flow, one in deployed.items() if one is not None and one.runner is not None}
+        measures = {flow: runner.measures() for flow, runner in runners.items()}
+        topics = sum(len({one.partition.topic for one in some}) for some in measures.values())
+        shown = Detail.asked(detail, topics, sum(map(len, measures.values())))
+        for flow, one in deployed.items():
+            names = connectors.of_flow(flow)
+            put_state(sheet, flow, one, not any(map(connectors.unfit, names)))
+            if flow in runners:
+                runner = runners[flow]
+                put_copying(sheet, runner, measures[flow], shown)
+                put_source(sheet, runner.flow, measures[flow], shown)
+                source = next((name for name in names if connectors.part(name) == SOURCE), "")
+                put_tasks(sheet, source, runner.tasks(), measures[flow])
+            if one is not None and one.keeper is not None:
+                put_keeping(sheet, one.keeper)
+                put_checkpoints(sheet, one.keeper.flow, one.keeper.checkpoint_ages, shown)
+        return Families(sheet.families())
+
+
+class Families:
+    """What was collected, for prometheus-client."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> list[Family]:
+        return self._families
+
+    def to_text(self) -> bytes:
+        """In Prometheus' own format, with what the operating system says of this process."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        return generate_latest(registry)

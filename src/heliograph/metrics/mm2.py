@@ -1,0 +1,71 @@
+"""MM2's own metrics, by the names that the usual rules of the JMX exporter give them."""
+
+from collections.abc import Iterable, Mapping
+
+from heliograph.control.checkpoints import Place
+from heliograph.metrics import definitions as of
+from heliograph.metrics.bounds import MOST_GROUPS, Detail
+from heliograph.metrics.sheet import Sheet
+from heliograph.metrics.totals import Totals, totals_by
+from heliograph.model.flow import Flow
+from heliograph.service.measures import Measure
+from heliograph.service.window import Spread, Window
+
+ALL = "all"
+
+
+def put_source(sheet: Sheet, flow: Flow, measures: list[Measure], detail: Detail) -> None:
+    if detail.mm2_partitions:
+        for one in measures:
+            alone = Totals()
+            alone.add(one)
+            _put_mirror(sheet, flow, one.partition.mirror, str(one.partition.partition), alone)
+            _put_lag(sheet, flow, one.partition.topic, str(one.partition.partition), alone)
+    elif detail.topics:
+        for mirror, totals in totals_by(lambda one: one.partition.mirror, measures).items():
+            _put_mirror(sheet, flow, mirror, ALL, totals)
+        for topic, totals in totals_by(lambda one: one.partition.topic, measures).items():
+            _put_lag(sheet, flow, topic, ALL, totals)
+
+
+def _put_mirror(sheet: Sheet, flow: Flow, mirror: str, partition: str, totals: Totals) -> None:
+    labels = flow.source.alias, flow.target.alias, mirror, partition
+    sheet.put(of.RECORD_COUNT, totals.records, *labels)
+    sheet.put(of.RECORD_RATE, totals.records_per_second, *labels)
+    sheet.put(of.BYTE_COUNT, totals.size, *labels)
+    sheet.put(of.BYTE_RATE, totals.bytes_per_second, *labels)
+    for last in (of.LATENCY, of.AGE):
+        sheet.put(last, totals.latency or 0.0, *labels)
+    _put_spread(sheet, (of.LATENCY_AVG, of.LATENCY_MAX, of.LATENCY_MIN), totals.ages, labels)
+    _put_spread(sheet, (of.AGE_AVG, of.AGE_MAX, of.AGE_MIN), totals.ages, labels)
+
+
+def _put_lag(sheet: Sheet, flow: Flow, topic: str, partition: str, totals: Totals) -> None:
+    client = f"{flow.name}|heliograph|replication-consumer"
+    sheet.put(of.RECORDS_LAG, totals.lag, client, topic, partition)
+
+
+def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[Place, Window], detail: Detail) -> None:
+    """For each group and partition of it that had a checkpoint lately; for each group if those are too many."""
+    lately = {place: spread for place, window in ages.items() if (spread := window.spread()) is not None}
+    if not detail.mm2_partitions or len(lately) > MOST_GROUPS:
+        lately = _by_group(lately)
+    for (group, topic, partition), spread in lately.items():
+        number = ALL if partition < 0 else str(partition)
+        labels = flow.source.alias, flow.target.alias, group, topic, number
+        _put_spread(sheet, (of.CHECKPOINT_AVG, of.CHECKPOINT_MAX, of.CHECKPOINT_MIN), spread, labels)
+
+
+def _by_group(lately: Mapping[Place, Spread]) -> dict[Place, Spread]:
+    """Those of one look at all groups are written together, and have one latency."""
+    found = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
+    return found if len(found) <= MOST_GROUPS else {}
+
+
+def _put_spread(
+    sheet: Sheet, metrics: tuple[of.Metric, of.Metric, of.Metric], spread: Spread | None, labels: Iterable[str]
+) -> None:
+    """Mean, greatest and least; nothing of what was not seen lately."""
+    if spread is not None:
+        for metric, value in zip(metrics, (spread.mean, spread.most, spread.least), strict=True):
+            sheet.put(metric, value, *labels)

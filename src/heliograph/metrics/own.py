@@ -1,0 +1,128 @@
+"""Heliograph's own metrics: of flows, their leases and jobs, their topics."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from heliograph.control.groups import REFUSED, Verdict
+from heliograph.metrics import definitions as of
+from heliograph.metrics.bounds import Detail
+from heliograph.metrics.sheet import Sheet
+from heliograph.metrics.totals import Totals, totals_by
+from heliograph.model.flow import CHECKPOINT, SOURCE
+from heliograph.service.deployed import Deployed
+from heliograph.service.flow import FlowRunner
+from heliograph.service.keeper import Keeper
+from heliograph.service.measures import Measure
+
+_FLOW_STATES = ("running", "starting", "paused", "failed")
+_PARTITION_STATES = ("starting", "aligning", "copying", "caught-up", "waiting", "stopped", "paused")
+# Those that are worth a series before they happen: a counter that begins at 1 has not grown, for Prometheus.
+_KINDS = (
+    *("data-loss", "source-truncated", "recreated-topic", "mirror-recreated", "mirror-truncated", "foreign-writer"),
+    *("parked", "limit-raised", "offsets-not-kept"),
+)
+_REASONS = (Verdict.ACTIVE, Verdict.UNREADABLE, REFUSED)
+LEVELS = ("INFO", "WARNING", "ERROR")
+
+
+def put_state(sheet: Sheet, flow: str, deployed: Deployed | None, fits: bool) -> None:
+    now = _state(deployed, fits)
+    for state in _FLOW_STATES:
+        sheet.put(of.FLOW_STATE, state == now, flow, state)
+
+
+def _state(deployed: Deployed | None, fits: bool) -> str:
+    if not fits or (deployed is not None and deployed.trouble):
+        return "failed"
+    parts = deployed.wanted.parts if deployed is not None and deployed.wanted is not None else frozenset()
+    if deployed is None or not parts:
+        return "paused"
+    runs = deployed.copies if SOURCE in parts else any(map(deployed.keeps, parts))
+    return "running" if runs else "starting"
+
+
+def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
+    status, name = runner.status(), runner.flow.name
+    sheet.put(of.MIRRORS, status.mirrors, name)
+    sheet.put(of.TOPICS_FAILED, len(status.failed_topics), name)
+    for state in (*_PARTITION_STATES, *(status.states.keys() - set(_PARTITION_STATES))):
+        sheet.put(of.PARTITIONS, status.states.get(state, 0), name, state)
+    for (reason, final), count in Counter((one.reason, one.final) for one in status.refusals).items():
+        sheet.put(of.REFUSALS, count, name, reason, str(final).lower())
+    sheet.put(of.COPIED_RECORDS, status.records, name)
+    sheet.put(of.COPIED_BYTES, status.size, name)
+    for kind in (*_KINDS, *(status.events.keys() - set(_KINDS))):
+        sheet.put(of.NOTICES, status.events.get(kind, 0), name, kind)
+        sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
+    _put_leases(sheet, runner)
+    _put_lag(sheet, runner, measures, detail)
+
+
+def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
+    leases, name = runner.leases(), runner.flow.name
+    sheet.put(of.LEASES, leases.running, name)
+    sheet.put(of.LEASES_WANTED, leases.wanted, name)
+    sheet.put(of.LEASE_AGE, leases.oldest, name)
+    sheet.put(of.LEASE_FAILURES, leases.failures, name)
+    sheet.put(of.LEASE_RENEWALS, leases.renewals, name)
+
+
+def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
+    name = runner.flow.name
+    topics = totals_by(lambda one: one.partition.topic, measures)
+    sheet.put(of.LAG_RECORDS, sum(one.lag for one in topics.values()), name)
+    sheet.put(of.LAG_BYTES, sum(one.lag_bytes for one in topics.values()), name)
+    sheet.put(of.LAG_SECONDS, max((one.seconds_behind for one in topics.values()), default=0.0), name)
+    landed = max((one.landed for one in topics.values()), default=0.0)
+    if landed:
+        sheet.put(of.SINCE_COPY, max(0.0, time.time() - landed), name)
+    for topic, totals in topics.items():
+        if totals.newest and runner.flow.policy.is_heartbeats_topic(topic):
+            sheet.put(of.HEARTBEAT_AGE, max(0.0, time.time() - totals.newest), name, topic)
+        if detail.topics:
+            _put_topic(sheet, name, topic, totals)
+    sheet.put(of.TOPICS_LEFT_OUT, 0 if detail.topics else len(topics), name)
+    if detail.own_partitions:
+        for one in measures:
+            labels = name, one.partition.topic, str(one.partition.partition)
+            sheet.put(of.PARTITION_LAG, one.lag, *labels)
+            sheet.put(of.PARTITION_LAG_SECONDS, one.tally.seconds_behind() if one.tally else 0.0, *labels)
+
+
+def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
+    sheet.put(of.TOPIC_LAG_RECORDS, totals.lag, flow, topic)
+    sheet.put(of.TOPIC_LAG_BYTES, totals.lag_bytes, flow, topic)
+    sheet.put(of.TOPIC_LAG_SECONDS, totals.seconds_behind, flow, topic)
+    if (since := totals.since_copy) is not None:
+        sheet.put(of.TOPIC_SINCE_COPY, since, flow, topic)
+    sheet.put(of.TOPIC_RECORDS, totals.records, flow, topic)
+    sheet.put(of.TOPIC_BYTES, totals.size, flow, topic)
+    sheet.put(of.TOPIC_PARTITIONS, totals.partitions, flow, topic)
+    sheet.put(of.TOPIC_STOPPED, totals.stopped, flow, topic)
+
+
+def put_keeping(sheet: Sheet, keeper: Keeper) -> None:
+    name = keeper.flow.name
+    for job in keeper.jobs():
+        sheet.put(of.SYNC_FAILING, job.failing, name, job.name)
+        if job.since is not None:
+            sheet.put(of.SYNC_SINCE, job.since, name, job.name)
+    sheet.put(of.REQUESTS, keeper.requests, name)
+    if CHECKPOINT not in keeper.flow.parts:
+        return
+    groups = keeper.synced_groups
+    reasons = Counter(groups.reasons.values())
+    sheet.put(of.GROUPS, len(keeper.checkpoints.groups), name)
+    sheet.put(of.GROUPS_SYNCED, len(groups.written) + len(groups.unchanged), name)
+    for reason in _REASONS:
+        sheet.put(of.GROUPS_NOT_SYNCED, reasons[reason], name, reason)
+    sheet.put(of.UNTRANSLATED, keeper.untranslated, name)
+    sheet.put(of.CHECKPOINTS, keeper.checkpoints_written, name)
+
+
+def put_events(sheet: Sheet, counts: Counter[tuple[str, str]], flows: Iterable[str]) -> None:
+    """Of each flow, and of what is about none."""
+    for flow in ("", *flows):
+        for level in LEVELS:
+            sheet.put(of.EVENTS, counts[flow, level], flow, level)

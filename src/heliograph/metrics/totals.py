@@ -1,0 +1,67 @@
+"""Partitions in numbers, added up: to a topic, to a flow."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from heliograph.service.measures import Measure
+from heliograph.service.window import Spread
+
+
+@dataclass(slots=True)
+class Totals:
+    """`landed` is when something was copied last, in seconds since 1970, 0 if nothing was; `latency` that of the last
+    batch in milliseconds."""
+
+    partitions: int = 0
+    stopped: int = 0
+    lag: int = 0
+    seconds_behind: float = 0.0
+    records: int = 0
+    size: int = 0
+    records_per_second: float = 0.0
+    bytes_per_second: float = 0.0
+    newest: float = 0.0
+    landed: float = 0.0
+    latency: float | None = None
+    ages: Spread | None = None
+
+    def add(self, one: Measure) -> None:
+        self.partitions += 1
+        self.stopped += one.state == "stopped"
+        self.lag += one.lag
+        tally = one.tally
+        if tally is None:
+            return
+        self.seconds_behind = max(self.seconds_behind, tally.seconds_behind())
+        self.records += tally.records
+        self.size += tally.size
+        self.records_per_second += tally.records_lately.per_second()
+        self.bytes_per_second += tally.size_lately.per_second()
+        self.landed = max(self.landed, tally.landed)
+        if tally.newest:
+            self.newest = max(self.newest, tally.newest)
+            self.latency = max(self.latency or 0.0, max(0.0, tally.landed - tally.newest) * 1000)
+        self.ages = _both(self.ages, tally.ages.spread())
+
+    @property
+    def lag_bytes(self) -> float:
+        """As if what is not copied were like what is."""
+        return self.lag * self.size / self.records if self.records else 0.0
+
+    @property
+    def since_copy(self) -> float | None:
+        return max(0.0, time.time() - self.landed) if self.landed else None
+
+
+def _both(one: Spread | None, other: Spread | None) -> Spread | None:
+    if one is None or other is None:
+        return one or other
+    return Spread((one.mean + other.mean) / 2, min(one.least, other.least), max(one.most, other.most))
+
+
+def totals_by(key: Callable[[Measure], str], measures: Iterable[Measure]) -> dict[str, Totals]:
+    found: dict[str, Totals] = {}
+    for one in measures:
+        found.setdefault(key(one), Totals()).add(one)
+    return found

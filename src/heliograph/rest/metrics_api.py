@@ -1,0 +1,24 @@
+"""`/metrics`, for Prometheus."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from heliograph.metrics.collector import Collector
+from heliograph.wire.background import in_thread
+
+
+def metrics_api(collector: Collector) -> APIRouter:
+    router = APIRouter(tags=["Heliograph"])
+
+    @router.get("/metrics", response_class=Response)
+    async def metrics(
+        detail: Annotated[
+            Literal["", "flow", "topic", "partition"], Query(description="How much; otherwise what is within bounds.")
+        ] = "",
+    ) -> Response:
+        """All metrics in Prometheus' text format."""
+        found = collector.collect(detail)
+        return Response(await in_thread(found.to_text), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return router

@@ -1,0 +1,54 @@
+"""What was copied of one partition since its flow runs: totals, rates, how old records were, how long it is behind."""
+
+import time
+from dataclasses import dataclass, field
+
+from heliograph.copy.work import Copied, Progress
+from heliograph.service.window import Window
+
+
+@dataclass(slots=True)
+class Tally:
+    """`newest` and `landed` are of the last batch: its newest record's time and when it landed, in seconds since 1970,
+    0 if unknown. `ages` are those of the newest records when they had landed, in milliseconds."""
+
+    records: int = 0
+    size: int = 0
+    newest: float = 0.0
+    landed: float = 0.0
+    records_lately: Window = field(default_factory=Window)
+    size_lately: Window = field(default_factory=Window)
+    ages: Window = field(default_factory=Window)
+    _lease: tuple[str, int] = ("", 0)
+    _of_lease: Copied = field(default_factory=Copied)
+    _known_since: float = field(default_factory=time.time)
+    _behind_since: float | None = None
+    _was_caught_up: bool = False
+
+    def note(self, lease: tuple[str, int], at: Progress) -> None:
+        """`lease`: who says so, with its attempt. Its totals begin at nothing."""
+        before = self._of_lease if lease == self._lease else Copied()
+        copied = at.copied
+        self._lease, self._of_lease = lease, copied
+        if records := copied.records - before.records:
+            self._count(records, copied.size - before.size, copied)
+        if at.position.source >= at.source_end:
+            self._behind_since, self._was_caught_up = None, True
+        elif self._behind_since is None:
+            self._behind_since = time.time() if self._was_caught_up else 0.0
+
+    def _count(self, records: int, size: int, copied: Copied) -> None:
+        self.records += records
+        self.size += size
+        self.records_lately.note(records)
+        self.size_lately.note(size)
+        self.landed = copied.landed / 1000
+        if copied.newest >= 0:
+            self.newest = copied.newest / 1000
+            self.ages.note(max(0, copied.landed - copied.newest))
+
+    def seconds_behind(self) -> float:
+        """How old the oldest record may be that is not copied: since when there is one, or as the last one that was."""
+        if self._behind_since is None:
+            return 0.0
+        return max(0.0, time.time() - (max(self._behind_since, self.newest) or self._known_since))

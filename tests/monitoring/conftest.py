@@ -1,0 +1,149 @@
+"""One flow for all tests here, in which a good deal goes wrong."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from kafka import KafkaConsumer
+from prometheus_client.parser import text_string_to_metric_families
+
+from heliograph.sandbox.ports import free_ports
+from logs import Log, Pair, Record, until
+from rest.api import Api
+from running.command import start
+
+FLOW = "W->V"
+OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
+WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
+SECRET = "s3cret-of-the-webhook"
+NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
+
+Labels = frozenset[tuple[str, str]]
+
+
+class Webhook(ThreadingHTTPServer):
+    """Takes what is posted to it, but for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Posted)
+        self.posted: list[dict[str, Any]] = []
+        self.refused = 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/services/{SECRET}"
+
+
+class _Posted(BaseHTTPRequestHandler):
+    server: Webhook
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.server.refused:
+            self.server.posted.append(body)
+        self.send_response(200 if self.server.refused else 503)
+        self.server.refused += not self.server.refused
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Watched:
+    api: Api
+    pair: Pair
+    log: Path  # in JSON
+    webhook: Webhook
+
+    def metrics(self, query: str = "") -> dict[str, dict[Labels, float]]:
+        """Values by name and labels."""
+        answer = self.api("GET", f"/metrics{query}")
+        assert answer.status == 200, answer
+        found: dict[str, dict[Labels, float]] = {}
+        for family in text_string_to_metric_families(answer.body):
+            for sample in family.samples:
+                found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+        return found
+
+    def value(self, name: str, query: str = "", **labels: str) -> float | None:
+        """Of the series with these labels, whatever others it has."""
+        for known, value in self.metrics(query).get(name, {}).items():
+            if known >= labels.items():
+                return value
+        return None
+
+
+def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
+    now = int(time.time() * 1000)
+    log.write(topic, [Record(0, now, b"key", b"x" * 100) for _ in range(count)], partition)
+
+
+@pytest.fixture(scope="session")
+def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    with watching(pair, tmp_path_factory.mktemp("watched")) as one:
+        yield one
+
+
+@contextmanager
+def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
+    (port,) = free_ports(1)
+    webhook = Webhook()
+    file = folder / "mm2.properties"
+    every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
+    file.write_text(
+        f"clusters = W, V\nW.bootstrap.servers = {pair.a.bootstrap}\nV.bootstrap.servers = {pair.b.bootstrap}\n"
+        f"W->V.enabled = true\nW->V.topics = watched-.*\nW->V.groups = watched-.*\nW->V.tasks.max = 2\n"
+        f"replication.factor = 1\nsync.group.offsets.enabled = true\nheliograph.on.data.loss = continue\n"
+        f"heliograph.notify.webhook = {webhook.address}\n" + "".join(f"{name}.interval.seconds = 1\n" for name in every)
+    )
+    pair.a.create(WELL, partitions=2)
+    for topic in (STOPPED, LOST, NOT_MIRRORED):
+        pair.a.create(topic)
+        write_now(pair.a, topic, 10)
+    for partition in (0, 1):
+        write_now(pair.a, WELL, 1000, partition)
+    pair.b.create(f"W.{STOPPED}")
+    write_now(pair.b, f"W.{STOPPED}", 1)
+    pair.a.commit(GROUP, WELL, 500)
+    pair.a.commit(f"{GROUP}-in-use", WELL, 500)
+    log = folder / "log"
+    process = start("run", file, "--rest", f"127.0.0.1:{port}", "--log-format", "json", log=log)
+    one = Watched(Api(port), pair, log, webhook)
+    try:
+        until(one.api.up)
+        until(lambda: (one.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0, 120)
+        with closing(KafkaConsumer(f"W.{WELL}", bootstrap_servers=pair.b.bootstrap, group_id=f"{GROUP}-in-use")) as it:
+            lose_records(one)
+            while not it.assignment():
+                it.poll(timeout_ms=100)
+            until(lambda: one.value("heliograph_groups_not_synced", reason="active") == 1)
+            yield one
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        webhook.shutdown()
+        webhook.server_close()
+
+
+def lose_records(one: Watched) -> None:
+    """Five of them are deleted from the source while their topic is paused."""
+    losses = one.value("heliograph_notices_total", kind="data-loss")
+    assert losses is not None
+    end = one.pair.a.bounds(LOST)[1]
+    until(lambda: one.value("heliograph_topic_lag_records", topic=LOST) == 0, 120)
+    assert one.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
+    until(lambda: one.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
+    write_now(one.pair.a, LOST, 10)
+    one.pair.a.delete_before(LOST, 0, end + 5)
+    assert one.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
+    until(lambda: one.value("heliograph_notices_total", kind="data-loss") == losses + 1)

@@ -1,0 +1,156 @@
+"""What is logged as JSON, kept as events, posted to a webhook, and shown by `heliograph top`."""
+
+import json
+import logging
+import sys
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner
+
+from heliograph.cli import app
+from heliograph.cli.json_log import JsonFormatter
+from heliograph.cli.top import Look, frame, seconds
+from heliograph.config import ConfigError
+from heliograph.copy.work import MirrorPartition, Notice, Refusal
+from heliograph.service.events import Event, Events
+from heliograph.service.notifier import Notifier, message
+from heliograph.service.status import FlowStatus
+from logs import until
+from monitoring.conftest import FLOW, LOST, NOT_MIRRORED, SECRET, STOPPED, WELL, Watched, Webhook
+
+PLACE = MirrorPartition("orders", "A.orders", 3)
+
+
+def test_every_line_is_an_object_with_what_it_is_about(watched: Watched) -> None:
+    lines = [json.loads(line) for line in watched.log.read_text().splitlines()]
+    assert all(line.keys() >= {"time", "level", "logger", "message"} for line in lines)
+    (stopped, *_more) = [line for line in lines if line.get("kind") == "unknown-origin"]
+    assert stopped["level"] == "ERROR"
+    assert (stopped["flow"], stopped["topic"], stopped["partition"]) == (FLOW, STOPPED, 0)
+    assert (stopped["source_offset"], stopped["mirror_offset"]) == (0, 1)
+    (lost, *_more) = [line for line in lines if line.get("kind") == "data-loss"]
+    assert (lost["level"], lost["topic"], lost["source_offset"]) == ("WARNING", LOST, 15)
+    assert any(line.get("topic") == NOT_MIRRORED for line in lines)
+    assert SECRET not in watched.log.read_text()
+
+
+def test_events_can_be_asked_for_by_flow_level_and_topic(watched: Watched) -> None:
+    def events(query: str) -> list[dict[str, object]]:
+        got = watched.api("GET", f"/heliograph/v1/events?limit=1000&{query}")
+        assert got.status == 200
+        found: list[dict[str, object]] = got.body
+        return found
+
+    (lost, *_more) = events(f"topic={LOST}&level=warning&flow={quote(FLOW)}")
+    assert (lost["kind"], lost["partition"], lost["level"]) == ("data-loss", 0, "WARNING")
+    texts = [str(event["text"]) for event in events("")]
+    assert f"{FLOW}: mirror W.{WELL} created with 2 partitions" in texts
+    assert any("MirrorSourceConnector is changed" in text for text in texts)
+    assert events(f"topic={LOST}&level=ERROR") == []
+
+
+def test_warnings_and_errors_are_posted_to_the_webhook_though_it_refuses_at_first(watched: Watched) -> None:
+    def posted() -> dict[str, str]:
+        events = [event for body in watched.webhook.posted for event in body["events"]]
+        assert all(event["level"] in ("WARNING", "ERROR") for event in events)
+        return {event["kind"]: event["text"] for event in events}
+
+    until(lambda: {"unknown-origin", "data-loss"} <= posted().keys())
+    assert watched.webhook.refused == 1
+    assert posted()["data-loss"] in "\n".join(body["text"] for body in watched.webhook.posted)
+    log = watched.log.read_text()
+    assert "heliograph.notify.webhook does not take events, which is tried again: HTTP Error 503" in log
+
+
+def test_a_webhook_that_is_gone_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
+    hook = Webhook()
+    address = hook.address
+    hook.shutdown()
+    hook.server_close()
+    notifier = Notifier(address, every=0.01, tries=2)
+    event = Event(0.0, "ERROR", "A->B", "A->B: something")
+    for _ in range(5000):
+        notifier.tell(event)
+    notifier.tell(Event(0.0, "INFO", "A->B", "A->B: nothing"))
+    until(lambda: "which is given up" in caplog.text, 20)
+    notifier.end()
+    assert "Connection refused" in caplog.text
+    assert SECRET not in caplog.text
+    told = message([event], 4999)
+    assert told["text"] == "ERROR 00:00:00 A->B: something\n... and 4999 more"
+    assert told["events"][0]["flow"] == "A->B"
+
+
+def test_a_webhook_that_is_no_address_is_refused_without_showing_it() -> None:
+    from config.files import MINIMAL, deployment
+
+    with pytest.raises(ConfigError) as error:
+        deployment(f"{MINIMAL}heliograph.notify.webhook = hooks.example.com/{SECRET}\n")
+    assert "heliograph.notify.webhook: [hidden] is no address such as https://" in str(error.value)
+    read = deployment(f"{MINIMAL}heliograph.notify.webhook = https://hooks.example.com/{SECRET}\n")
+    assert read.webhook.endswith(SECRET)
+    assert SECRET not in repr(read)
+    assert read.warnings == read.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("about", "fields"),
+    [
+        (PLACE, {"topic": "orders", "partition": 3}),
+        (Notice(PLACE, "parked", 1, 7, 5, "so"), {"kind": "parked", "source_offset": 7, "mirror_offset": 5}),
+        (Refusal(PLACE, "hole", 7, 5, "so"), {"kind": "hole", "topic": "orders", "partition": 3}),
+        ("a text", {}),
+    ],
+    ids=["partition", "notice", "refusal", "text"],
+)
+def test_a_line_of_json(about: object, fields: dict[str, object]) -> None:
+    record = logging.LogRecord("heliograph.service.x", logging.WARNING, "", 1, "%s: %s", ("A->B", about), None)
+    line = json.loads(JsonFormatter().format(record))
+    assert line.items() >= {"level": "WARNING", "flow": "A->B", "message": f"A->B: {about}", **fields}.items()
+
+
+def test_an_exception_is_in_its_line() -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "", 1, "failed", None, sys.exc_info())
+    text = JsonFormatter().format(record)
+    assert "\n" not in text
+    assert json.loads(text)["exception"].endswith("ValueError: two\nlines")
+    assert "flow" not in json.loads(text)
+
+
+def test_a_thousand_events_are_kept() -> None:
+    events = Events()
+    for number in range(1500):
+        events.handle(logging.LogRecord("heliograph.service.x", logging.INFO, "", 1, "A->B: %d", (number,), None))
+        events.handle(logging.LogRecord("heliograph.wire.x", logging.ERROR, "", 1, "A->B: %d", (number,), None))
+    assert [event.text for event in events.last(2000)] == [f"A->B: {number}" for number in range(500, 1500)]
+    assert events.counts == {("A->B", "INFO"): 1500}
+
+
+def test_top_shows_a_running_flow(watched: Watched) -> None:
+    done = CliRunner().invoke(app, ["top", "--once", "--rest", watched.api.url], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines), done.stdout
+    for shown in (FLOW, "2 stopped", "Busiest mirrors", "Most lagging mirrors", "Last events", "heartbeats", "rec/s"):
+        assert shown in done.stdout, done.stdout
+
+
+def test_top_fits_on_a_screen() -> None:
+    from rich.console import Console
+
+    status = FlowStatus("east->west", 9, 90, 4, 10**9, 10**12, 120_000, 10**8, 7, (), {}, {}, {}, {}, ())
+    mirror = {"topic": "a-topic-with-a-name-that-is-long", "lag": 10**6, "seconds_behind": 4000.0}
+    rated = [("east->west", {**mirror, "records_per_second": 12345.6, "bytes_per_second": 1e8})] * 20
+    events = [{"time": 0.0, "level": "WARNING", "text": f"{number} " + "x" * 200} for number in range(50)]
+    look = Look([status] * 2, {"west->east": "cluster west cannot be reached"}, rated, rated, events)
+    console = Console(width=80, height=40, record=True)
+    console.print(frame(look, {"east->west": [1.0, 5.0, 9.0] * 50}, "http://127.0.0.1:8083", 80, 40))
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 40
+    assert all(len(line) <= 80 for line in lines)
+    assert "1.1 h" in "\n".join(lines)
+    assert [seconds(value) for value in (3, 200, 90000)] == ["3 s", "3 min", "1.0 d"]

@@ -1,0 +1,180 @@
+"""What /metrics says of a running flow."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from heliograph import __version__
+from heliograph.copy.work import Copied, Position, Progress
+from heliograph.metrics import definitions as of
+from heliograph.metrics import reference
+from heliograph.metrics.bounds import MOST_PARTITIONS, MOST_TOPICS, Detail
+from heliograph.service import tally as tally_module
+from heliograph.service import window as window_module
+from heliograph.service.tally import Tally
+from heliograph.service.window import Spread, Window
+from logs import until
+from monitoring.conftest import FLOW, GROUP, LOST, STOPPED, WELL, Watched, write_now
+
+SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
+
+
+def test_every_metric_is_there_with_its_labels(watched: Watched) -> None:
+    known = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC)}
+    watched.pair.a.commit(GROUP, WELL, 600)  # the latency of checkpoints is that of the last minute
+    until(lambda: known.keys() <= watched.metrics().keys())
+    found = watched.metrics()
+    for name, one in known.items():
+        for labels in found[name]:
+            assert {label for label, _value in labels} == set(one.labels), name
+    others = found.keys() - known.keys()
+    assert all(name.startswith(("process_", "python_")) for name in others), others
+    assert not any(math.isnan(value) for values in found.values() for value in values.values())
+
+
+def test_mm2s_metrics_count_what_was_copied(watched: Watched) -> None:
+    labels = {"source": "W", "target": "V", "topic": f"W.{WELL}", "partition": "1"}
+
+    def value(name: str) -> float:
+        found = watched.value(f"{SOURCE}{name}", **labels)
+        assert found is not None, name
+        return found
+
+    until(lambda: value("record_count") == 1000)
+    before = value("byte_count")
+    assert before > 100 * 1000
+    write_now(watched.pair.a, WELL, 200, partition=1)
+    until(lambda: value("record_count") == 1200)
+    assert value("byte_count") > before + 200 * 100
+    assert 0 < value("record_rate") <= 1200 / 30
+    assert value("byte_rate") > value("record_rate") * 100
+    assert 0 <= value("replication_latency_ms_min") <= value("replication_latency_ms_avg")
+    assert value("replication_latency_ms_avg") <= value("replication_latency_ms_max")
+    assert value("record_age_ms_max") == value("replication_latency_ms_max")
+    lag = watched.value("kafka_consumer_fetch_manager_records_lag", topic=WELL, partition="1")
+    assert lag == 0
+
+
+def test_connects_metrics_have_tasks_and_their_states(watched: Watched) -> None:
+    connector = f"{FLOW}.MirrorSourceConnector"
+    until(lambda: watched.value("kafka_connect_worker_connector_failed_task_count", connector=connector) == 1)
+    assert watched.value("kafka_connect_worker_connector_total_task_count", connector=connector) == 2
+    states = {
+        dict(labels)["status"]
+        for labels in watched.metrics()["kafka_connect_connector_status"]
+        if dict(labels)["connector"] == connector
+    }
+    assert states == {"failed", "running"}
+    found = watched.metrics()
+    written = found["kafka_connect_source_task_source_record_write_total"]
+    assert sum(written.values()) == found["heliograph_copied_records_total"][frozenset({("flow", FLOW)})]
+
+
+def test_our_own_tell_what_goes_wrong(watched: Watched) -> None:
+    assert watched.value("heliograph_build_info", version=__version__) == 1
+    assert watched.value("heliograph_spark_up") == 1
+    assert watched.value("heliograph_flow_state", flow=FLOW, state="running") == 1
+    assert watched.value("heliograph_flow_state", flow=FLOW, state="failed") == 0
+    assert watched.value("heliograph_topics_failed", flow=FLOW) == 1
+    until(lambda: watched.value("heliograph_partitions", flow=FLOW, state="stopped") == 1)
+    assert watched.value("heliograph_refusals", flow=FLOW, reason="unknown-origin", final="true") == 1
+    assert watched.value("heliograph_topic_partitions_stopped", flow=FLOW, topic=STOPPED) == 1
+    losses = watched.value("heliograph_notices_total", flow=FLOW, kind="data-loss")
+    assert losses
+    assert watched.value("heliograph_notice_records_total", flow=FLOW, kind="data-loss") == 5 * losses
+    assert watched.value("heliograph_notices_total", flow=FLOW, kind="foreign-writer") == 0
+    until(lambda: watched.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) == 10 + 5 * losses)
+    until(lambda: watched.value("heliograph_topic_lag_records", flow=FLOW, topic=LOST) == 0)
+    assert watched.value("heliograph_topic_lag_seconds", flow=FLOW, topic=LOST) == 0
+    assert watched.value("heliograph_groups", flow=FLOW) == 2
+    until(lambda: watched.value("heliograph_groups_synced", flow=FLOW) == 1)
+    assert watched.value("heliograph_leases", flow=FLOW) == watched.value("heliograph_leases_wanted", flow=FLOW) == 2
+    until(lambda: (watched.value("heliograph_heartbeat_age_seconds", flow=FLOW, topic="heartbeats") or 99) < 10)
+    assert watched.value("heliograph_sync_failing", flow=FLOW, kind="checkpoints") == 0
+    assert (watched.value("heliograph_events_total", flow=FLOW, level="ERROR") or 0) >= 2
+
+
+def test_how_much_is_told_is_asked_for(watched: Watched) -> None:
+    few, more, most = (watched.metrics(f"?detail={detail}") for detail in ("flow", "topic", "partition"))
+    topics = {one.name for one in of.OF_TOPIC}
+    assert not topics & few.keys()
+    assert not any(name.startswith(SOURCE) for name in few)
+    assert few["heliograph_topics_left_out"][frozenset({("flow", FLOW)})] > 3
+    assert topics <= more.keys()
+    assert {dict(labels)["partition"] for labels in more[f"{SOURCE}record_count"]} == {"all"}
+    assert more[f"{SOURCE}record_count"][
+        frozenset({"source": "W", "target": "V", "topic": f"W.{WELL}", "partition": "all"}.items())
+    ] == sum(value for labels, value in most[f"{SOURCE}record_count"].items() if dict(labels)["topic"] == f"W.{WELL}")
+    assert most.keys() >= {one.name for one in of.OF_PARTITION}
+    assert watched.api("GET", "/metrics?detail=everything").status in (400, 422)
+
+
+def test_what_is_told_without_asking_is_bounded() -> None:
+    assert Detail.asked("", 10, 100) == Detail(topics=True, mm2_partitions=True, own_partitions=False)
+    assert Detail.asked("", 10, MOST_PARTITIONS + 1) == Detail(True, False, False)
+    assert Detail.asked("", MOST_TOPICS + 1, 100_000) == Detail(False, False, False)
+    assert Detail.asked("partition", MOST_TOPICS + 1, 100_000) == Detail(True, True, True)
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = Path(__file__).parents[2] / "docs" / "metrics.md"
+    assert page.read_text() == reference.page(), "run make docs"
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_000_000.0
+        for module in (tally_module, window_module):
+            monkeypatch.setattr(module, "time", self)
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_a_window_forgets(clock: Clock) -> None:
+    window = Window()
+    assert window.spread() is None
+    window.note(10)
+    window.note(20)
+    assert window.spread() == Spread(15, 10, 20)
+    assert window.per_second() == 1.0  # over half a minute at least
+    clock.now += 40
+    window.note(90)
+    assert window.spread() == Spread(40, 10, 90)
+    assert window.per_second() == 3.0
+    clock.now += 40
+    assert window.spread() == Spread(90, 90, 90)
+    clock.now += 100
+    assert window.spread() is None
+    assert window.per_second() == 0
+
+
+def test_a_tally_goes_on_with_the_next_lease(clock: Clock) -> None:
+    tally = Tally(_known_since=clock.now)
+
+    def note(lease: str, records: int, at: int, end: int, newest: float = -1.0, attempt: int = 0) -> None:
+        copied = Copied(records, records * 10, int(newest * 1000), int(clock.now * 1000))
+        tally.note((lease, attempt), Progress(Position(at, at), end, copied))
+
+    note("one", 0, 100, 200)
+    clock.now += 7
+    assert tally.seconds_behind() == 7  # nothing copied yet: since it is known
+    note("one", 50, 150, 200, clock.now - 3600)
+    note("one", 60, 160, 200, clock.now - 3600)
+    assert tally.seconds_behind() == 3600  # a backlog, as old as what was copied last
+    note("one", 5, 165, 200, clock.now - 60, attempt=1)
+    note("two", 35, 200, 200, clock.now - 1)
+    assert (tally.records, tally.size, tally.seconds_behind()) == (100, 1000, 0)
+    assert tally.ages.spread() == Spread((3600 + 3600 + 60 + 1) * 1000 / 4, 1000, 3_600_000)
+    clock.now += 100
+    note("two", 35, 200, 210)
+    clock.now += 5
+    assert tally.seconds_behind() == 5  # and not since the last record

@@ -1,0 +1,196 @@
+"""Prometheus' rules and Grafana's dashboards, against what a running flow exposes and with Prometheus itself."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import promql_parser
+import pytest
+import yaml
+
+from heliograph.metrics import definitions as of
+from heliograph.sandbox.ports import free_ports
+from logs import until
+from monitoring.conftest import GROUP, WELL, Watched, lose_records
+from monitoring.tools import tool
+
+ROOT = Path(__file__).parents[2]
+MONITORING = ROOT / "deploy" / "monitoring"
+RULES = MONITORING / "prometheus" / "heliograph-rules.yml"
+TESTS = MONITORING / "prometheus" / "heliograph-rules-test.yml"
+DASHBOARDS = sorted((MONITORING / "grafana" / "dashboards").glob("*.json"))
+KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)}
+# Of Prometheus itself, and of prometheus-client.
+_OTHERS = {"up": {"job", "instance"}, "process_cpu_seconds_total": set(), "process_resident_memory_bytes": set()}
+_ADDED = {"job", "instance"}  # to every series that is scraped
+# Panels that are empty where all is well.
+_EMPTY = {"Not in sync"}
+# Those whose causes the flow under test has.
+_FIRING = {
+    *("HeliographTaskFailed", "HeliographPartitionStopped", "HeliographTopicNotMirrored", "HeliographDataLoss"),
+    *("HeliographGroupActive",),
+}
+
+
+def _rules(kind: str) -> list[dict[str, Any]]:
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"] if kind in rule]
+
+
+def _panels() -> list[tuple[str, str]]:
+    """Title and expression, with everything selected."""
+    return [
+        (panel["title"], target["expr"].replace("$flow", ".*").replace("$topic", ".*"))
+        for file in DASHBOARDS
+        for panel in json.loads(file.read_text())["panels"]
+        for target in panel["targets"]
+    ]
+
+
+def _expressions() -> list[str]:
+    return [rule["expr"] for rule in (*_rules("alert"), *_rules("record"))] + [expr for _title, expr in _panels()]
+
+
+@pytest.mark.parametrize("expression", sorted(set(_expressions())))
+def test_expressions_name_metrics_and_labels_that_there_are(expression: str) -> None:
+    selectors: list[promql_parser.VectorSelector] = []
+
+    def visit(node: promql_parser.Expr) -> None:
+        if isinstance(node, promql_parser.VectorSelector):
+            selectors.append(node)
+
+    promql_parser.walk(promql_parser.parse(expression), visit)
+    assert selectors
+    for one in selectors:
+        assert one.name in KNOWN or one.name in _OTHERS, one.name
+        labels = set(KNOWN[one.name].labels) if one.name in KNOWN else _OTHERS[one.name]
+        assert {matcher.name for matcher in one.matchers.matchers} <= labels | _ADDED
+
+
+def test_no_label_is_one_of_prometheus_own() -> None:
+    assert not [one.name for one in KNOWN.values() if _ADDED & set(one.labels)]
+
+
+def test_each_alert_has_a_severity_words_a_page_and_a_test() -> None:
+    anchors = {
+        re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in (ROOT / "docs" / "operations.md").read_text().splitlines()
+        if line.startswith("#")
+    }
+    alerts = {rule["alert"]: rule for rule in _rules("alert")}
+    tested = {
+        re.findall(r'alertname="(\w+)"', sample["labels"])[0]
+        for case in yaml.safe_load(TESTS.read_text())["tests"]
+        for check in case["promql_expr_test"]
+        for sample in check["exp_samples"]
+    }
+    assert alerts.keys() == tested
+    for name, rule in alerts.items():
+        assert rule["labels"]["severity"] in ("info", "warning", "critical"), name
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}, name
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert (page, anchor in anchors) == ("docs/operations.md", True), name
+
+
+def test_the_dashboards_are_as_they_are_made() -> None:
+    sys.path.insert(0, str(MONITORING))
+    try:
+        import dashboards
+    finally:
+        sys.path.remove(str(MONITORING))
+    assert {file.name: file.read_text() for file in DASHBOARDS} == {
+        f"heliograph-{name}.json": dashboards.dashboard(name) for name in dashboards.DASHBOARDS
+    }, "run make docs"
+
+
+def test_alerts_fire_for_their_cause_and_for_nothing_else() -> None:
+    done = subprocess.run(
+        [tool("promtool"), "test", "rules", TESTS.name], cwd=TESTS.parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_configuration_is_one_that_prometheus_takes() -> None:
+    file = TESTS.parent / "prometheus.yml"
+    done = subprocess.run([tool("promtool"), "check", "config", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Prometheus:
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}/api/v1"
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{self._url}/query?{urlencode({'query': expression})}", timeout=30) as answer:
+            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+            return found
+
+    def up(self) -> bool:
+        try:
+            return bool(self.query('up{job="heliograph"} == 1'))
+        except OSError:
+            return False
+
+
+@pytest.fixture(scope="module")
+def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """Looks every second, and waits for nothing."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    (port,) = free_ports(1)
+    (folder / "rules.yml").write_text(re.sub(r"for: \d+m", "for: 0s", RULES.read_text()))
+    config = yaml.safe_load((RULES.parent / "prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"] = ["rules.yml"]
+    del config["alerting"]
+    config["scrape_configs"][0]["static_configs"] = [{"targets": [f"127.0.0.1:{watched.api.port}"]}]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with (folder / "log").open("wb") as log:
+        command = [
+            tool("prometheus"),
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        one = Prometheus(port)
+        until(one.up)
+        yield one
+    finally:
+        process.terminate()
+        process.wait(timeout=15)
+
+
+def test_alerts_fire_for_what_goes_wrong_in_a_running_flow(prometheus: Prometheus, watched: Watched) -> None:
+    def firing() -> set[str]:
+        return {one["metric"]["alertname"] for one in prometheus.query('ALERTS{alertstate="firing"}')}
+
+    before = {"HeliographDataLoss"}  # which happened before Prometheus looked: a counter that does not grow is no alert
+    until(lambda: firing() >= _FIRING - before)
+    assert firing() <= _FIRING
+    lose_records(watched)
+    until(lambda: firing() >= _FIRING)
+
+
+def test_every_panel_has_data(prometheus: Prometheus, watched: Watched) -> None:
+    offsets = iter(range(700, 1000))
+
+    def empty() -> list[str]:
+        watched.pair.a.commit(GROUP, WELL, next(offsets))  # for the checkpoints of the last minute
+        return [
+            f"{title}: {expression}"
+            for title, expression in _panels()
+            if title not in _EMPTY and not prometheus.query(expression)
+        ]
+
+    deadline = time.monotonic() + 60
+    while left := empty():
+        assert time.monotonic() < deadline, left
+        time.sleep(1)
