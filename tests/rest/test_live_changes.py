@@ -1,6 +1,8 @@
 """Flows that run are changed, paused and ended through the REST API, and by a file that is read again."""
 
+import asyncio
 import json
+import os
 import signal
 import threading
 import time
@@ -13,9 +15,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from heliograph.cli import app
+from heliograph.copy.compare import compare
+from heliograph.copy.work import MirrorPartition
 from heliograph.model.internal_topics import PROGRESS, signals_topic
 from heliograph.sandbox.ports import free_ports
-from logs import Log, Pair, some_records, until
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.records import encode
+from logs import Log, Pair, Record, some_records, until
 from rest.api import Api, connector, serving, worker_file
 from running.command import start
 
@@ -142,6 +148,52 @@ def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api
     for name in (one, other):
         until(_copied(pair, name, pair.a.bounds(name)[1]))
         assert pair.b.read(f"{ALIAS}.{name}") == pair.a.read(name)
+
+
+@pytest.mark.usefixtures("_no_connectors_left")
+def test_a_heavy_flow_does_not_notice_topics_that_come_and_go(api: Api, pair: Pair, topic: str) -> None:
+    """While 50 MB come in a second, as far as the machine can."""
+    heavy, light = f"{topic}-heavy", f"{topic}-light"
+    for name in (heavy, light):
+        pair.a.create(name)
+    pair.a.write(light, some_records(20))
+    stop = threading.Event()
+    before = _leases(pair.b, ALIAS) if pair.b.exists(signals_topic(ALIAS)) else set()
+    config = connector("Source", ALIAS, (pair.a, pair.b), heavy) | {"tasks.max": "1"}
+    _put(api, "src", config)
+    pouring = threading.Thread(target=_keep_pouring, args=(pair.a, heavy, stop))
+    pouring.start()
+    try:
+        until(lambda: pair.b.exists(f"{ALIAS}.{heavy}") and pair.b.bounds(f"{ALIAS}.{heavy}")[1] > 0)
+        until(lambda: _leases(pair.b, ALIAS) > before)
+        _put(api, "src", config | {"topics": f"{heavy}, {light}"})
+        until(_copied(pair, light, 20))
+        _put(api, "src", config)
+        api.until(lambda api: len(api("GET", f"{FLOW}/mirrors").body) == 1)
+    finally:
+        stop.set()
+        pouring.join()
+    until(_copied(pair, heavy, pair.a.bounds(heavy)[1]))
+    assert len(_leases(pair.b, ALIAS) - before) == 1  # it was not even ended and begun again
+    assert asyncio.run(_difference(pair, heavy)) is None
+
+
+def _keep_pouring(log: Log, topic: str, stop: threading.Event) -> None:
+    batch = encode([Record(0, 1_700_000_000_000, b"k", os.urandom(1000)) for _ in range(500)])
+    while not stop.is_set():
+        began = time.monotonic()
+        log.append(topic, [batch] * 10)  # 5 MB
+        time.sleep(max(0.0, began + 0.1 - time.monotonic()))
+
+
+async def _difference(pair: Pair, topic: str) -> str | None:
+    source, target = ClusterClient(pair.a.cluster), ClusterClient(pair.b.cluster)
+    await asyncio.gather(source.connect(), target.connect())
+    try:
+        return (await compare(source, target, MirrorPartition(topic, f"{ALIAS}.{topic}", 0))).difference
+    finally:
+        source.close()
+        target.close()
 
 
 def _keep_writing(log: Log, topic: str, stop: threading.Event) -> None:
