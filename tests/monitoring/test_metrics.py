@@ -171,10 +171,11 @@ def test_a_tally_goes_on_with_the_next_lease(clock: Clock) -> None:
     note("one", 60, 160, 200, clock.now - 3600)
     assert tally.seconds_behind() == 3600  # a backlog, as old as what was copied last
     note("one", 5, 165, 200, clock.now - 60, attempt=1)
-    note("two", 35, 200, 200, clock.now - 1)
+    note("two", 30, 195, 200, clock.now - 1)
+    note("two", 5, 200, 200, clock.now - 1)  # it came back to the same lease
     assert (tally.records, tally.size, tally.seconds_behind()) == (100, 1000, 0)
-    assert tally.ages.spread() == Spread((3600 + 3600 + 60 + 1) * 1000 / 4, 1000, 3_600_000)
+    assert tally.ages.spread() == Spread((3600 + 3600 + 60 + 1 + 1) * 1000 / 5, 1000, 3_600_000)
     clock.now += 100
-    note("two", 35, 200, 210)
+    note("two", 5, 200, 210)
     clock.now += 5
     assert tally.seconds_behind() == 5  # and not since the last record

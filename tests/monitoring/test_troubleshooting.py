@@ -2,8 +2,8 @@
 
 import re
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 
@@ -51,14 +51,18 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     assert _same(_blocks()["A cluster cannot be reached"]) in _run(tmp_path, f"127.0.0.1:{port}")
 
 
+class _HangsUp(BaseRequestHandler):
+    """As a listener for TLS does on what is no greeting of TLS."""
+
+    def handle(self) -> None:
+        self.request.recv(100)
+
+
 def test_a_listener_that_speaks_something_else(tmp_path: Path) -> None:
-    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    threading.Thread(target=other.serve_forever, daemon=True).start()
-    try:
-        said = _run(tmp_path, f"127.0.0.1:{other.server_port}")
-    finally:
+    with ThreadingTCPServer(("127.0.0.1", 0), _HangsUp) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        said = _run(tmp_path, f"127.0.0.1:{other.server_address[1]}")
         other.shutdown()
-        other.server_close()
     assert _same(_blocks()["The wrong protocol for a listener"]) in said
 
 

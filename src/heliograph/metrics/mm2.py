@@ -22,9 +22,8 @@ def put_source(sheet: Sheet, flow: Flow, measures: list[Measure], detail: Detail
             _put_mirror(sheet, flow, one.partition.mirror, str(one.partition.partition), alone)
             _put_lag(sheet, flow, one.partition.topic, str(one.partition.partition), alone)
     elif detail.topics:
-        for mirror, totals in totals_by(lambda one: one.partition.mirror, measures).items():
-            _put_mirror(sheet, flow, mirror, ALL, totals)
         for topic, totals in totals_by(lambda one: one.partition.topic, measures).items():
+            _put_mirror(sheet, flow, flow.mirror_name(topic), ALL, totals)
             _put_lag(sheet, flow, topic, ALL, totals)
 
 

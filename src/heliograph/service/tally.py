@@ -26,9 +26,10 @@ class Tally:
     _was_caught_up: bool = False
 
     def note(self, lease: tuple[str, int], at: Progress) -> None:
-        """`lease`: who says so, with its attempt. Its totals begin at nothing."""
-        before = self._of_lease if lease == self._lease else Copied()
+        """`lease`: who says so, with its attempt. Its totals begin at nothing, also for a partition that comes back."""
         copied = at.copied
+        goes_on = lease == self._lease and copied.records >= self._of_lease.records
+        before = self._of_lease if goes_on else Copied()
         self._lease, self._of_lease = lease, copied
         if records := copied.records - before.records:
             self._count(records, copied.size - before.size, copied)
