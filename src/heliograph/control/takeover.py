@@ -111,7 +111,7 @@ async def take_over(
 ) -> TakeOver:
     """Find the ends of all mirrors whose last records are not ours, and write them down (not if `dry`).
 
-    Only those that MM2 has an account of: any other mirror is none of ours. Raises StillRunning.
+    Only those of topics that MM2 has an account of: any other mirror is none of ours. Raises StillRunning.
     """
     outcome = TakeOver()
     if not partitions or not await mm2_was_here(flow, target):
@@ -119,12 +119,14 @@ async def take_over(
     if not dry:
         await _until_stopped(flow, target)
     noted = await _noted(flow, source, target)
-    known = [one for one in partitions if (one.topic, one.partition) in noted]
+    # One that was killed early may have noted nothing yet of some partitions of a topic.
+    topics = {topic for topic, _partition in noted}
+    known = [one for one in partitions if one.topic in topics]
     mirrors = await _not_ours(flow, source, target, ledger, known, outcome, wait=not dry)
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def find(one: _Mirror) -> None:
-        about = noted[one.partition.topic, one.partition.partition]
+        about = noted.get((one.partition.topic, one.partition.partition), _Noted(-1, None))
         async with room:
             try:
                 found = await _end_in_source(one, about)
@@ -134,8 +136,8 @@ async def take_over(
                 return
         if found is None:
             outcome.refused[one.partition] = (
-                f"the last records of the mirror were not found in the source from offset {about.last} on, where "
-                "MirrorMaker 2 has noted to be"
+                f"the last records of the mirror were not found in the source from offset {max(about.last, 0)} on, "
+                "where MirrorMaker 2 has noted to be"
             )
         else:
             outcome.taken.append(Taken(one.partition, one.end, found, about.last + 1, shift))
@@ -322,7 +324,7 @@ async def _end_in_source(one: _Mirror, noted: _Noted) -> int | None:
     if not tail:
         if noted.sync is not None and noted.sync.downstream == one.end - 1:
             return noted.sync.upstream + 1
-        return noted.last + 1
+        return noted.last + 1 if noted.last >= 0 else None
     timeless = (await one.batch_at(tail[-1].offset)).log_append_time
     wanted = [_content(record, timeless) for record in tail]
     # MM2 copies records of aborted transactions of the source, too, unless it was told not to.
