@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -25,11 +26,10 @@ def tool(name: str) -> str:
 def _from_debian(name: str) -> str:
     if not (_CACHE / "usr" / "bin" / name).exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
         with tempfile.TemporaryDirectory() as folder:
-            fetched = subprocess.run(
-                ["apt-get", "download", "prometheus"], cwd=folder, capture_output=True, check=False
-            )
-            for package in Path(folder).glob("*.deb"):
-                if fetched.returncode == 0:
+            with suppress(subprocess.TimeoutExpired, subprocess.CalledProcessError):
+                fetch = ["apt-get", "download", "prometheus"]
+                subprocess.run(fetch, cwd=folder, capture_output=True, check=True, timeout=60)
+                for package in Path(folder).glob("*.deb"):
                     subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
                     _CACHE.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copytree(Path(folder) / "usr" / "bin", _CACHE / "usr" / "bin", dirs_exist_ok=True)
