@@ -10,6 +10,7 @@ from heliograph.sandbox import ClusterSpec, Sandbox
 from logs import Log, Pair
 
 _numbers = itertools.count(1)
+_LONG = {"faults", "monitoring", "rest", "running"}
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +56,8 @@ def properties(pair: Pair, tmp_path: Path, topic: str) -> Path:
         f"emit.heartbeats.enabled = false\nheartbeats.replication.enabled = false\n"
     )
     return file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first, so that those who run side by side end at about the same time."""
+    items.sort(key=lambda item: not _LONG.intersection(item.path.parts))

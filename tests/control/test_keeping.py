@@ -49,13 +49,15 @@ def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
     _keep(flow, some_time)
-    seen = pair.b.read("heartbeats")[before:]
-    assert 3 <= len(seen) <= 6
-    for one in seen:
-        assert one.key is not None
-        assert one.value is not None
-        beat = Heartbeat.from_record(one.key, one.value)
-        assert (beat.source, beat.target, beat.timestamp) == ("A", "B", one.timestamp)
+    seen = [
+        (Heartbeat.from_record(one.key, one.value), one.timestamp)
+        for one in pair.b.read("heartbeats")[before:]
+        if one.key is not None and one.value is not None
+    ]
+    ours = [(beat, timestamp) for beat, timestamp in seen if beat.source == "A"]  # others may beat, too
+    assert 3 <= len(ours) <= 6
+    for beat, timestamp in ours:
+        assert (beat.target, beat.timestamp) == ("B", timestamp)
 
 
 @pytest.mark.parametrize("on_target", [False, True])

@@ -88,7 +88,7 @@ def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
     log.write(topic, [Record(0, now, b"key", b"x" * 100) for _ in range(count)], partition)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with watching(pair, tmp_path_factory.mktemp("watched")) as one:
         yield one
@@ -139,10 +139,19 @@ def lose_records(one: Watched) -> None:
     """Five of them are deleted from the source while their topic is paused."""
     losses = one.value("heliograph_notices_total", kind="data-loss")
     assert losses is not None
-    end = one.pair.a.bounds(LOST)[1]
     until(lambda: one.value("heliograph_topic_lag_records", topic=LOST) == 0, 120)
     assert one.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
     until(lambda: one.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
+    end = 0
+
+    def lease_has_heard_of_it() -> bool:
+        nonlocal end
+        end, copied = one.pair.a.bounds(LOST)[1], one.pair.b.bounds(f"W.{LOST}")[1]
+        write_now(one.pair.a, LOST, 1)
+        time.sleep(2.0)
+        return one.pair.b.bounds(f"W.{LOST}")[1] == copied
+
+    until(lease_has_heard_of_it)
     write_now(one.pair.a, LOST, 10)
     one.pair.a.delete_before(LOST, 0, end + 5)
     assert one.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
