@@ -88,7 +88,7 @@ def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
     log.write(topic, [Record(0, now, b"key", b"x" * 100) for _ in range(count)], partition)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with watching(pair, tmp_path_factory.mktemp("watched")) as one:
         yield one
@@ -152,7 +152,7 @@ def lose_records(one: Watched) -> None:
         return one.pair.b.bounds(f"W.{LOST}")[1] == copied
 
     until(lease_has_heard_of_it)
-    write_now(one.pair.a, LOST, 10)
+    write_now(one.pair.a, LOST, 9)
     one.pair.a.delete_before(LOST, 0, end + 5)
     assert one.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
     until(lambda: one.value("heliograph_notices_total", kind="data-loss") == losses + 1)
