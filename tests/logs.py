@@ -3,7 +3,8 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -202,6 +203,19 @@ class Log:
         while self.bounds(topic)[1] == end:  # the answer comes before the marker is in the log
             time.sleep(0.02)
         return None
+
+    @contextmanager
+    def transactional_producers(self) -> Iterator[list[Any]]:
+        """Two, for transactions one within the other."""
+        made: list[Any] = [
+            KafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=uuid.uuid4().hex, batch_size=300)
+            for _ in range(2)
+        ]
+        for one in made:
+            one.init_transactions()
+        yield made
+        for one in made:
+            one.close()
 
     def empty_transaction(self, topic: str) -> None:
         """Leaves an invisible offset."""

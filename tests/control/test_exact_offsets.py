@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
 
 import heliograph.copy.ledger
 from copying.lease import copy, only, settled
@@ -41,15 +40,8 @@ _COMPACTING = {
 
 @pytest.fixture(scope="module")
 def producers(pair: Pair) -> Iterator[list[Any]]:
-    made: list[Any] = [
-        KafkaProducer(bootstrap_servers=pair.a.bootstrap, transactional_id=uuid.uuid4().hex, batch_size=300)
-        for _ in range(2)
-    ]
-    for one in made:
-        one.init_transactions()
-    yield made
-    for one in made:
-        one.close()
+    with pair.a.transactional_producers() as made:
+        yield made
 
 
 @dataclass

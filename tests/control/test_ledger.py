@@ -18,11 +18,16 @@ from heliograph.service.keeper import Keeper
 from heliograph.wire.cluster import ClusterClient, id_text
 from logs import Pair, on, some_records
 
+ALIAS = "L"  # no other tests write to its ledger
+
 
 def _flow(pair: Pair, topic: str) -> Flow:
-    """With an entry in the ledger for nearly every transaction."""
+    """With an entry in the ledger for nearly every transaction, and a ledger of its own."""
     groups = Groups(NameFilter((f"{topic}-g.*",)), 600.0, 60.0, 60.0, 1)
-    return replace(only(pair.flow(), topic), reading=Reading(max_partition_fetch_bytes=200), groups=groups)
+    source = replace(pair.a.cluster, alias=ALIAS)
+    return replace(
+        only(pair.flow(), topic), source=source, reading=Reading(max_partition_fetch_bytes=200), groups=groups
+    )
 
 
 def _prune(flow: Flow) -> int:
@@ -39,7 +44,7 @@ def _prune(flow: Flow) -> int:
 
 def _read(pair: Pair, topic: str, do: Callable[[Ledger], Any]) -> Any:
     async def main(client: ClusterClient) -> Any:
-        ledger = Ledger(client, "A")
+        ledger = Ledger(client, ALIAS)
         await ledger.catch_up()
         return do(ledger)
 
@@ -57,7 +62,7 @@ def test_what_both_logs_have_lost_leaves_the_ledger_and_nothing_else_changes(pai
     pair.a.create(topic)
     for number in range(12):
         pair.a.transaction(topic, 3, commit=number % 4 != 3)
-    flow, place, mirror = _flow(pair, topic), (topic, 0), f"A.{topic}"
+    flow, place, mirror = _flow(pair, topic), (topic, 0), f"{ALIAS}.{topic}"
     copy(flow)
     source_id, mirror_id = _id(pair.a, topic), _id(pair.b, mirror)
     end = pair.b.bounds(mirror)[1]
@@ -89,7 +94,7 @@ def test_a_mirror_that_is_gone_leaves_no_more_than_a_trace(
     pair.a.create(topic)
     for _ in range(3):
         pair.a.transaction(topic, 3)
-    flow, mirror = _flow(pair, topic), f"A.{topic}"
+    flow, mirror = _flow(pair, topic), f"{ALIAS}.{topic}"
     copy(flow)
     first = _id(pair.b, mirror)
     pair.b.delete(mirror)
@@ -141,13 +146,13 @@ def test_the_ledger_is_read_again_only_when_a_group_is_further_back_than_before(
         ):
             await asyncio.to_thread(pair.a.commit, f"{topic}-g", topic, position)
             await keeper.translate_once()
-            latest = keeper.checkpoints.latest[f"{topic}-g", f"A.{topic}", 0]
+            latest = keeper.checkpoints.latest[f"{topic}-g", f"{ALIAS}.{topic}", 0]
             assert (latest.upstream, latest.downstream) == (position, expected)
             assert len(recalled) == reads, position
             if position == 39:
                 assert len(list(keeper._ledger.of((topic, 0), mirror_id))) <= 4
 
-    mirror_id = _id(pair.b, f"A.{topic}")
+    mirror_id = _id(pair.b, f"{ALIAS}.{topic}")
     _keep(flow, rounds)
 
 

@@ -54,6 +54,19 @@ def copy(flow: Flow, done: Callable[[Copier], bool] | None = None, seconds: floa
     return asyncio.run(main())
 
 
+def cut_off(flow: Flow, seconds: float) -> None:
+    """A lease that is ended from outside after some time, whatever it was at."""
+
+    async def main() -> None:
+        copier = Copier(Work(flow, "cut", 20.0, await prepare(flow)))
+        lease = asyncio.create_task(copier.run())
+        await asyncio.sleep(seconds)
+        lease.cancel()
+        await asyncio.gather(lease, return_exceptions=True)
+
+    asyncio.run(main())
+
+
 def settled(copier: Copier) -> bool:
     """Every partition has reached the source's end as it knows it, or is refused."""
     return all(

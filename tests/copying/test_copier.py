@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from copying.lease import copy, only, prepare, settled
+from copying.lease import copy, cut_off, only, prepare, settled
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Position, Work
 from heliograph.model.flow import Reading
@@ -68,16 +68,8 @@ def test_leases_cut_off_at_random_moments_neither_lose_nor_repeat(pair: Pair, to
     flow = dataclasses.replace(only(pair.flow(), topic), buffer_memory=1 << 18)
     rng = random.Random(7)
 
-    async def cut_off() -> None:
-        partitions = await prepare(flow)
-        copier = Copier(Work(flow, "cut", 20.0, partitions))
-        lease = asyncio.create_task(copier.run())
-        await asyncio.sleep(rng.uniform(0.0, 0.25))
-        lease.cancel()
-        await asyncio.gather(lease, return_exceptions=True)
-
     for _ in range(12):
-        asyncio.run(cut_off())
+        cut_off(flow, rng.uniform(0.0, 0.25))
     assert copy(flow).refusals == ()
     for partition in range(2):
         _same(pair, topic, partition)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from copying.lease import copy, only, prepare
+from copying.lease import copy, cut_off, only, prepare
 from heliograph.copy import gaps
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
@@ -256,16 +256,8 @@ def test_leases_cut_off_at_random_moments_keep_offsets(pair: Pair, topic: str) -
     flow = kept(pair, topic)
     rng = random.Random(3)
 
-    async def cut_off() -> None:
-        partitions = await prepare(flow)
-        copier = Copier(Work(flow, "cut", 20.0, partitions))
-        lease = asyncio.create_task(copier.run())
-        await asyncio.sleep(rng.uniform(0.0, 0.2))
-        lease.cancel()
-        await asyncio.gather(lease, return_exceptions=True)
-
     for _ in range(15):
-        asyncio.run(cut_off())
+        cut_off(flow, rng.uniform(0.0, 0.2))
         assert pair.b.bounds(f"A.{topic}")[1] <= pair.a.bounds(topic)[1]
     assert well(copy(flow))
     same(pair, topic)

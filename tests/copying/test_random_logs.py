@@ -8,14 +8,13 @@ that end anywhere. With or without the source's own offsets on the mirror.
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kafka import KafkaProducer
 
 from copying.lease import copy, only, settled
 from heliograph.copy.copier import Copier
@@ -54,16 +53,9 @@ _step = st.builds(Plain, _records, st.integers(0, 4), st.sampled_from([1, 3, 50]
 
 
 @pytest.fixture(scope="module")
-def producers(pair: Pair) -> Any:
-    made: list[Any] = [
-        KafkaProducer(bootstrap_servers=pair.a.bootstrap, transactional_id=uuid.uuid4().hex, batch_size=300)
-        for _ in range(2)
-    ]
-    for one in made:
-        one.init_transactions()
-    yield made
-    for one in made:
-        one.close()
+def producers(pair: Pair) -> Iterator[list[Any]]:
+    with pair.a.transactional_producers() as made:
+        yield made
 
 
 def _play(pair: Pair, topic: str, producers: Any, steps: list[Plain | Transaction]) -> None:

@@ -56,8 +56,8 @@ def _flow(pair: Pair, topic: str, policies: Policies = LENIENT, **reading: Any) 
 def _told(outcome: Outcome) -> Told:
     """Refusals (partition, reason, offsets) and notices (partition, kind, count, offsets)."""
     return (
-        [(r.partition.partition, r.reason, r.source_offset, r.target_offset) for r in outcome.refusals],
-        [(n.partition.partition, n.kind, n.count, n.source_offset, n.target_offset) for n in outcome.notices],
+        sorted((r.partition.partition, r.reason, r.source_offset, r.target_offset) for r in outcome.refusals),
+        sorted((n.partition.partition, n.kind, n.count, n.source_offset, n.target_offset) for n in outcome.notices),
     )
 
 

@@ -52,7 +52,7 @@ def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
     assert intervals.agree(plan) == (said == _table([plan]))
     intervals.put(plan)
     assert intervals.agree(plan)
-    assert tuple(intervals.within(plan[0].target, plan[-1].end)) == plan
+    assert tuple(_within(intervals, plan[0].target, plan[-1].end)) == plan
 
 
 @given(_rows(), st.text(max_size=20), st.integers(0, 5000), st.integers(0, 9))
@@ -85,3 +85,15 @@ def test_only_the_last_of_very_many_are_kept_in_memory() -> None:
     assert len(list(intervals)) <= 20
     assert intervals.forgotten_before > 70
     assert intervals.agree([Interval(99, 297, 1)])
+
+
+def _within(intervals: Intervals, start: int, end: int) -> list[Interval]:
+    """What is known about a stretch of the mirror, cut to its size."""
+    found = []
+    while start < end:
+        one, following = intervals.covering(start), intervals.after(start)
+        assert one is not None
+        until = end if following is None else min(end, following.target)
+        found.append(one.part(start, until))
+        start = until
+    return found

@@ -75,6 +75,10 @@ def _leases(target: Log, alias: str) -> set[str]:
     return {one.key.decode() for one in target.read(signals_topic(alias), PROGRESS) if one.key}
 
 
+def _runs(name: str) -> Callable[[Api], bool]:
+    return lambda api: api.state(name)[:2] == ["RUNNING", "RUNNING"]
+
+
 def _put(api: Api, name: str, config: dict[str, str]) -> None:
     assert api("PUT", f"/connectors/{name}/config", config).status in (200, 201)
 
@@ -86,7 +90,7 @@ def test_connectors_come_one_by_one_in_any_order_and_go_likewise(api: Api, pair:
     pair.a.commit(topic, topic, 7)
     for kind in ("Heartbeat", "Checkpoint", "Source"):
         _put(api, f"my-{kind}", connector(kind, ALIAS, (pair.a, pair.b), topic))
-        api.until(lambda api, name=f"my-{kind}": api.state(name)[:2] == ["RUNNING", "RUNNING"])  # type: ignore[misc]
+        api.until(_runs(f"my-{kind}"))
     until(_copied(pair, topic, 20))
     written = {"my-Checkpoint": {"topics": [f"{ALIAS}.checkpoints.internal"]}}
     api.until(lambda api: api("GET", "/connectors/my-Checkpoint/topics").body == written)

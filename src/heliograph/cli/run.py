@@ -29,14 +29,12 @@ from heliograph.config import ConfigError, Deployment
 from heliograph.config.deployment import assemble
 from heliograph.config.document import Document
 from heliograph.config.formats import read_all
-from heliograph.control.internal_topics import MissingTopics
-from heliograph.control.kept_offsets import CannotKeepOffsets
 from heliograph.control.takeover import StillRunning
-from heliograph.engine.spark import SparkFailed
 from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
+from heliograph.service.deployed import EXPECTED
 from heliograph.service.events import Events
 from heliograph.service.running import Running, SparkDied, UnreachableCluster
 from heliograph.service.status import FlowStatus
@@ -106,7 +104,7 @@ def run(
             )
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
-    except (MissingTopics, CannotKeepOffsets, StillRunning, SparkDied, SparkFailed, WireError) as error:
+    except (*EXPECTED, SparkDied) as error:
         fail(f"{deployment.file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))

@@ -25,17 +25,15 @@ from heliograph.cli.service import (
 from heliograph.config import ConfigError
 from heliograph.config.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
-from heliograph.control.internal_topics import MissingTopics
-from heliograph.control.takeover import StillRunning
-from heliograph.engine.spark import SparkFailed
 from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
+from heliograph.service.deployed import EXPECTED
 from heliograph.service.events import Events
 from heliograph.service.running import Running, SparkDied
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import Unreachable, WireError
+from heliograph.wire.errors import Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +72,7 @@ def serve(
             asyncio.run(_main(worker, serving, bool(rest), master, settings, events, console))
     except Unreachable as error:
         fail(f"{file}: bootstrap.servers: the cluster cannot be reached: {error}", 2)
-    except (MissingTopics, StillRunning, SparkDied, SparkFailed, WireError) as error:
+    except (*EXPECTED, SparkDied) as error:
         fail(f"{file}: {error}", 1)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
-from heliograph.copy.filler import MayNotBeCut, cut, fill
+from heliograph.copy.filler import MayNotBeCut, fill, keep_beginnings
 from heliograph.copy.gaps import Gaps, filler_name
 from heliograph.copy.intake import Rules
 from heliograph.copy.ledger import Ledger
@@ -25,14 +25,14 @@ from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of
-from heliograph.copy.work import MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
+from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.model.intervals import Entry, Interval
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.errors import WireError
 from heliograph.wire.records import own_topic, tail, write
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ _REPORT_EVERY = 0.5
 _PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
 _INTERVALS_AT_ONCE = 50_000  # likewise
 _ASK_BELOW = 0.75  # of its time: a lease that has less left asks for more with every report
-_CUT_EVERY = 1.0
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
@@ -65,6 +64,7 @@ class Copier:
             settled=lambda cursor: self._settled([cursor]),
             lost=self._lost,
         )
+        self._copied: dict[MirrorPartition, Copied] = {}  # also of those that have left, and may come back
         self.cursors = [self._cursor(key) for key in work.partitions]
         self._keeping = False
         self._filling: set[Cursor] = set()
@@ -137,6 +137,7 @@ class Copier:
             key,
             producer_id(flow.name, key),
             position=self._work.positions.get(key),
+            copied=self._copied.setdefault(key, Copied()),
             kept_offsets=flow.kept_offsets if flow.keeps_offsets(key.topic) else None,
             filler=self._gaps.name,
         )
@@ -147,14 +148,13 @@ class Copier:
         if kept and not self._keeping:
             self._keeping = True
             self._start(self._gaps.work())
-            self._start(self._keep_beginnings())
+            self._start(keep_beginnings(lambda: self.cursors, self._target, self._notice))
 
     def _change(self, change: Change) -> None:
         """Other partitions from now on; those that stay notice nothing."""
         dropped = set(change.dropped)
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
-            self._changed.discard(cursor)
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].look_at(cursor)
         self.cursors = [one for one in self.cursors if one.key not in dropped]
@@ -391,25 +391,6 @@ class Copier:
             text = f"the record was put aside, as the target does not take it: {one.why}"
             self._notice(Notice(cursor.key, "parked", 1, one.record.offset, cursor.append_at, text))
 
-    async def _keep_beginnings(self) -> None:
-        """A mirror with the source's offsets begins where the source begins."""
-        refused: set[Cursor] = set()
-        while True:
-            await asyncio.sleep(_CUT_EVERY)
-            due = {
-                cursor: at
-                for cursor in self.cursors
-                if cursor not in refused and (at := _beginning(cursor)) > cursor.mirror_start
-            }
-            for cursor, at in due.items():
-                try:
-                    await cut(self._target, cursor, at)
-                except WireError as error:
-                    if isinstance(error, BrokerError) and not error.transient:
-                        refused.add(cursor)
-                        text = f"the mirror should begin at {at}, as the source does, but cannot be cut: {error}"
-                        self._notice(Notice(cursor.key, "not-cut", 0, at, at, text))
-
     # --- signals --------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
@@ -486,16 +467,6 @@ class Copier:
 
 def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval, ...]]:
     return (items[at : at + size] for at in range(0, len(items), size))
-
-
-def _beginning(cursor: Cursor) -> int:
-    """Where a mirror may begin now: what is not copied yet must not be cut off."""
-    copied = cursor.position.target if cursor.position is not None else 0
-    start = cursor.source_start if cursor.keeps and cursor.source_start <= copied else 0
-    known = cursor.intervals.covering(start - 1)
-    if known is not None and not known.kept:
-        start = 0  # other offsets stand there: what the source has deleted may be something else
-    return min(max(start, cursor.cut_before), copied)
 
 
 def _progress(cursor: Cursor) -> Progress | None:

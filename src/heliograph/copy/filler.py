@@ -1,16 +1,18 @@
-"""Filler: records without content that move a mirror's end to where the source begins, and are cut off then.
+"""Filler: records without content that move a mirror's end to where the source begins, and are cut off then; and
+cutting mirrors so that they go on beginning where their sources begin.
 
 A broker appends millions of them in a second. They are cut off as they are written, so that readers of a new mirror see
 few of them, if any.
 """
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from heliograph.copy.cursor import Cursor
-from heliograph.copy.work import ALIGNING, Refusal
+from heliograph.copy.work import ALIGNING, Notice, Refusal
 from heliograph.wire.append import append, takes_zstd
 from heliograph.wire.batches import Batch, rewrite, sequence
 from heliograph.wire.cluster import ClusterClient
@@ -22,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 100_000
 _CUT_AFTER = 10  # batches
+_CUT_EVERY = 1.0
 _NOTHING = Plain(0, -1, b"", None, [])  # with a key, or a compacted mirror would not take it
 _TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 
@@ -78,6 +81,38 @@ async def cut(target: ClusterClient, cursor: Cursor, at: int) -> None:
     if error is not None:
         raise error
     cursor.mirror_start = max(cursor.mirror_start, at)
+
+
+async def keep_beginnings(
+    cursors: Callable[[], Sequence[Cursor]], target: ClusterClient, notice: Callable[[Notice], None]
+) -> None:
+    """A mirror with the source's offsets begins where the source begins. For ever."""
+    refused: set[Cursor] = set()
+    while True:
+        await asyncio.sleep(_CUT_EVERY)
+        due = {
+            cursor: at
+            for cursor in cursors()
+            if cursor not in refused and (at := _beginning(cursor)) > cursor.mirror_start
+        }
+        for cursor, at in due.items():
+            try:
+                await cut(target, cursor, at)
+            except WireError as error:
+                if isinstance(error, BrokerError) and not error.transient:
+                    refused.add(cursor)
+                    text = f"the mirror should begin at {at}, as the source does, but cannot be cut: {error}"
+                    notice(Notice(cursor.key, "not-cut", 0, at, at, text))
+
+
+def _beginning(cursor: Cursor) -> int:
+    """Where a mirror may begin now: what is not copied yet must not be cut off."""
+    copied = cursor.position.target if cursor.position is not None else 0
+    start = cursor.source_start if cursor.keeps and cursor.source_start <= copied else 0
+    known = cursor.intervals.covering(start - 1)
+    if known is not None and not known.kept:
+        start = 0  # other offsets stand there: what the source has deleted may be something else
+    return min(max(start, cursor.cut_before), copied)
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,6 @@ before it looks at where the mirror ends. An abort is as good a gap as a commit.
 """
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections import deque
@@ -20,13 +19,14 @@ from types import NoneType
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.keeping import Gap
+from heliograph.copy.work import derived_id
 from heliograph.wire.append import append
 from heliograph.wire.batches import BadBatch, Batch, rewrite
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.recode import Builder, codec_of, records_of
-from heliograph.wire.transactions import MARKERS_TOLD, MarkersNotAllowed, TransactionalId, write_markers
+from heliograph.wire.transactions import MarkersNotAllowed, TransactionalId, write_markers
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ _IDS = 8
 _FEW, _WIDE = 3, 5
 _PARTITIONS_AT_ONCE = 1000
 _MARKERS_AT_ONCE = 2000
+_MARKERS_TOLD = 16  # a broker's answer has one word for each producer id: of more markers it does not tell of each
 # Longer than any gap takes; if we die and nobody comes after us, the target ends the transaction by then.
 TIMEOUT = 60.0
 _LOOK_AGAIN, _LOOK_AT_MOST = 0.0005, 10.0
@@ -97,7 +98,7 @@ class Gaps:
         self._busy = 0
         self._served: dict[Cursor, set[TransactionalId]] = {}  # who has had a part in the gap that comes next
         self._may_mark = True  # without a transaction, until we are told otherwise
-        self._marker_id = (1 << 62) | int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
+        self._marker_ids = [derived_id(f"{name}/{number}") for number in range(_MARKERS_TOLD)]
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has a gap to fill."""
@@ -209,7 +210,7 @@ class Gaps:
                 self._may_mark = False
                 log.info("gaps are filled with transactions, as markers may not be written by themselves: %s", error)
                 raise
-            certain.update(one for one in plain if one.count == one.gap.count <= MARKERS_TOLD)
+            certain.update(one for one in plain if one.count == one.gap.count <= _MARKERS_TOLD)
             due = [one for one in due if one.gap.aborted]
         if due:
             await self._transact(transaction, due)
@@ -229,7 +230,7 @@ class Gaps:
         self._in_time()
 
         async def write(leader: int, counts: dict[tuple[str, int], int]) -> None:
-            await write_markers(await self._target.to(leader), self._marker_id, counts)
+            await write_markers(await self._target.to(leader), self._marker_ids, counts)
 
         writes = (write(leader, counts) for leader, counts in by_leader.items())
         outcome = dict(zip(by_leader, await asyncio.gather(*writes, return_exceptions=True), strict=True))

@@ -132,5 +132,9 @@ def producer_id(flow: str, partition: MirrorPartition) -> int:
     Lies in the upper half of the positive numbers, far from the ids that brokers hand out by counting. With sequence
     numbers that run on without a break, a broker takes each batch exactly at its place or not at all.
     """
-    name = f"{flow}/{partition.topic}/{partition.partition}"
+    return derived_id(f"{flow}/{partition.topic}/{partition.partition}")
+
+
+def derived_id(name: str) -> int:
+    """A producer id that no broker hands out."""
     return (1 << 62) | (int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 2)

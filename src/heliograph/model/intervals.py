@@ -132,18 +132,6 @@ class Intervals:
             first, count = first + taken, count - taken
         return found
 
-    def within(self, start: int, end: int) -> list[Interval]:
-        """What is known about a stretch of the mirror, cut to its size."""
-        found = []
-        while start < end:
-            at = bisect_right(self._known, start, key=_target)
-            if at == 0:
-                break
-            until = min(end, self._known[at].target) if at < len(self._known) else end
-            found.append(self._known[at - 1].part(start, until))
-            start = until
-        return found
-
     def target_of(self, source: int, source_id: str, end: int) -> int | None:
         """Where a reader that has come to this source offset goes on in the mirror, which ends at `end`: at the first
         record from there on, and at the end if that is not copied yet. None if it is not known (any more)."""

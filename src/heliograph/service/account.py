@@ -21,6 +21,7 @@ class Account:
         """`look` is called when a mirror may be missing."""
         self._flow_name = flow_name
         self._look = look
+        self._kept: frozenset[MirrorPartition] = frozenset()
         self._records = 0
         self._size = 0
         self.rate = Rate()
@@ -38,9 +39,9 @@ class Account:
 
     def keep(self, partitions: Collection[MirrorPartition]) -> None:
         """Forget all others."""
-        kept = set(partitions)
+        self._kept = frozenset(partitions)
         for known in (self.progress, self.refusals, self.tallies):
-            for one in known.keys() - kept:
+            for one in known.keys() - self._kept:
                 del known[one]
 
     def stopped(self) -> set[MirrorPartition]:
@@ -81,9 +82,10 @@ class Account:
         self._note_notices(lease, 0, outcome.notices)
 
     def _note_progress(self, lease: Lease, progress: Mapping[MirrorPartition, Progress]) -> None:
-        self.progress.update(progress)
-        self.load.note(progress)
-        for one, at in progress.items():
+        kept = {one: at for one, at in progress.items() if one in self._kept}  # the last word on others may come late
+        self.progress.update(kept)
+        self.load.note(kept)
+        for one, at in kept.items():
             self.tallies.setdefault(one, Tally()).note((lease.id, lease.attempt), at)
 
     def _note_notices(self, lease: Lease, first: int, notices: tuple[Notice, ...]) -> None:

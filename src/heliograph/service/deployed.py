@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 MakeRunner = Callable[[Flow], FlowRunner]
 _TRY_AGAIN = 10.0
 _LAST_WORDS = 2.0
-_EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFailed)
+# What keeps a flow from running, in words for the operator; anything else is a mistake of ours.
+EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFailed)
 
 
 class Deployed:
@@ -64,7 +65,7 @@ class Deployed:
             try:
                 await self._become(wanted)
                 self.trouble = ""
-            except _EXPECTED as error:
+            except EXPECTED as error:
                 self._complain(wanted, str(error))
             except Exception as error:
                 log.exception("%s: not as it is wanted", wanted.name if wanted else "a flow")

@@ -111,8 +111,8 @@ class FlowRunner:
         """Make the mirrors ready, and read what earlier runs have written down."""
         await self._ledger.catch_up()
         await self._refresh()
-        kept = [one for one in self._mirrors.synced.partitions if self.flow.keeps_offsets(one)]
         if self.flow.kept_offsets.topics is not None:
+            kept = [one for one in self._mirrors.synced.partitions if self.flow.keeps_offsets(one)]
             await check(self.flow, self._target, [self.flow.mirror_name(one) for one in kept])
         topic = await own_topic(self._target, self._signals)
         places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]

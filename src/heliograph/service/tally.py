@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from heliograph.copy.work import Copied, Progress
 from heliograph.service.window import Window
 
+_LEASES = 4  # that may still speak of one partition
+
 
 @dataclass(slots=True)
 class Tally:
@@ -19,18 +21,18 @@ class Tally:
     records_lately: Window = field(default_factory=Window)
     size_lately: Window = field(default_factory=Window)
     ages: Window = field(default_factory=Window)
-    _lease: tuple[str, int] = ("", 0)
-    _of_lease: Copied = field(default_factory=Copied)
+    _of_leases: dict[tuple[str, int], Copied] = field(default_factory=dict)  # of the last few
     _known_since: float = field(default_factory=time.time)
     _behind_since: float | None = None
     _was_caught_up: bool = False
 
     def note(self, lease: tuple[str, int], at: Progress) -> None:
-        """`lease`: who says so, with its attempt. Its totals begin at nothing, also for a partition that comes back."""
+        """`lease`: who says so, with its attempt. The last word of one may come after the first of the next."""
         copied = at.copied
-        goes_on = lease == self._lease and copied.records >= self._of_lease.records
-        before = self._of_lease if goes_on else Copied()
-        self._lease, self._of_lease = lease, copied
+        before = self._of_leases.pop(lease, Copied())
+        self._of_leases[lease] = copied
+        if len(self._of_leases) > _LEASES:
+            del self._of_leases[next(iter(self._of_leases))]
         if records := copied.records - before.records:
             self._count(records, copied.size - before.size, copied)
         if at.position.source >= at.source_end:

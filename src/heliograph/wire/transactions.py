@@ -6,7 +6,7 @@ id is taken anew.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.producer import (
@@ -29,17 +29,14 @@ _MOMENT, _PATIENCE = 0.002, 5.0
 _PARTITION_ERRORS_OF_OTHERS = 55  # OPERATION_NOT_ATTEMPTED: another partition of the request is to blame
 
 
-MARKERS_TOLD = 16
-
-
 class MarkersNotAllowed(WireError):
     """Only brokers may write markers here."""
 
 
-async def write_markers(connection: Connection, producer_id: int, counts: Mapping[Place, int]) -> None:
+async def write_markers(connection: Connection, producer_ids: Sequence[int], counts: Mapping[Place, int]) -> None:
     """So many ends of transactions, without any transaction, on partitions that this broker leads; when it returns they
-    are on all in-sync replicas. Brokers do that for one another: it needs ClusterAction. A broker's answer has one word
-    for each producer id, so up to MARKERS_TOLD have their own; of more, it does not tell of each."""
+    are on all in-sync replicas. Brokers do that for one another: it needs ClusterAction. They get the producer ids in
+    turn, as a broker's answer has one word for each id."""
     if not connection.knows(WriteTxnMarkersRequest.API_KEY):
         raise MarkersNotAllowed("the broker does not offer it")
     marker = WriteTxnMarkersRequest.WritableTxnMarker
@@ -51,7 +48,7 @@ async def write_markers(connection: Connection, producer_id: int, counts: Mappin
                 topics.setdefault(topic, []).append(partition)
         markers.append(
             marker(
-                producer_id=producer_id + turn % MARKERS_TOLD,
+                producer_id=producer_ids[turn % len(producer_ids)],
                 producer_epoch=0,
                 transaction_result=True,
                 coordinator_epoch=0,
