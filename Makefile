@@ -58,7 +58,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: check-java $(STAMP)
-	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 docs: $(STAMP)
 	$(BIN)/python -m heliograph.config.reference > docs/configuration.md

@@ -30,7 +30,9 @@ from heliograph.wire.topics import (
 )
 from heliograph.wire.transactions import TransactionalId
 
-__all__ = ["Log", "Pair", "Record", "Seen", "some_records"]
+PATIENCE = 240.0  # seconds until a test gives up: none but a failing one on a very slow machine waits so long
+
+__all__ = ["PATIENCE", "Log", "Pair", "Record", "Seen", "some_records"]
 
 
 @dataclass(frozen=True)
@@ -408,8 +410,8 @@ def on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.1)

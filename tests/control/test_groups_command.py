@@ -24,7 +24,7 @@ from heliograph.service.groups import FlowGroups, GroupPartition, GroupStanding,
 from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Connection
 from heliograph.wire.groups import Committed, committed_offsets
-from logs import Log, Pair, on, some_records
+from logs import PATIENCE, Log, Pair, on, some_records
 from running.command import in_process
 
 
@@ -55,7 +55,7 @@ def _member(log: Log, group: str, topic: str) -> Iterator[None]:
     )
     try:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not consumer.assignment() and time.monotonic() < deadline:
             consumer.poll(timeout_ms=100)
         yield
@@ -204,7 +204,7 @@ def _deny(log: Log, kind: ResourceType, name: str, operation: ACLOperation) -> N
     # Without another rule, one that denies something leaves the rest denied too.
     rest = ACL("User:ANONYMOUS", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
     admin.create_acls([rule, rest])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while len(admin.describe_acls(_all_of(kind, name))[0]) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)

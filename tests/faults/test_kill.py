@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 from running.command import heliograph, start
 
 # KILLS=10 and more for a night.
@@ -43,7 +43,7 @@ def test_kills_of_the_driver_lose_and_repeat_nothing(pair: Pair, topic: str, pro
             process = start("run", properties, log=log)
             try:
                 before = _end(pair, topic)
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + PATIENCE
                 while _end(pair, topic) == before:
                     assert time.monotonic() < deadline, log.read_text()
                     time.sleep(0.02)

@@ -17,7 +17,7 @@ from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
 from heliograph.model.flow import CONTINUE, FAIL, Flow, Policies, Reading
 from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
 from heliograph.wire.records import encode
-from logs import Log, Pair, Record, Seen, some_records
+from logs import PATIENCE, Log, Pair, Record, Seen, some_records
 
 Clusters = tuple[Cluster, Cluster]
 Told = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
@@ -71,8 +71,8 @@ def _copied(pair: Pair, topic: str, *partitions: int) -> bool:
     return all(pair.b.read(f"A.{topic}", one) == pair.a.read(topic, one) for one in partitions or (0,))
 
 
-def _until(seen: Callable[[], Any], wanted: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
+def _until(seen: Callable[[], Any], wanted: Any) -> None:
+    deadline = time.monotonic() + PATIENCE
     while (now := seen()) != wanted:
         assert time.monotonic() < deadline, f"{now} is not {wanted}"
         time.sleep(0.05)

@@ -16,7 +16,7 @@ from kafka import KafkaConsumer
 from prometheus_client.parser import text_string_to_metric_families
 
 from heliograph.sandbox.ports import free_ports
-from logs import Log, Pair, Record, until
+from logs import PATIENCE, Log, Pair, Record, until
 from rest.api import Api
 from running.command import start
 
@@ -121,8 +121,14 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     one = Watched(Api(port), pair, log, webhook)
     try:
         until(one.api.up)
-        until(lambda: (one.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0, 120)
-        with closing(KafkaConsumer(f"W.{WELL}", bootstrap_servers=pair.b.bootstrap, group_id=f"{GROUP}-in-use")) as it:
+        until(lambda: (one.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0)
+        in_use = KafkaConsumer(
+            f"W.{WELL}",
+            bootstrap_servers=pair.b.bootstrap,
+            group_id=f"{GROUP}-in-use",
+            max_poll_interval_ms=3_600_000,  # it stays in the group, however long the tests take
+        )
+        with closing(in_use) as it:
             lose_records(one)
             while not it.assignment():
                 it.poll(timeout_ms=100)
@@ -130,7 +136,7 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
             yield one
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=PATIENCE)
         webhook.shutdown()
         webhook.server_close()
 
@@ -139,7 +145,7 @@ def lose_records(one: Watched) -> None:
     """Five of them are deleted from the source while their topic is paused."""
     losses = one.value("heliograph_notices_total", kind="data-loss")
     assert losses is not None
-    until(lambda: one.value("heliograph_topic_lag_records", topic=LOST) == 0, 120)
+    until(lambda: one.value("heliograph_topic_lag_records", topic=LOST) == 0)
     assert one.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
     until(lambda: one.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
     end = 0

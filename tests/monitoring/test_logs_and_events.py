@@ -73,7 +73,7 @@ def test_a_webhook_that_is_gone_holds_nobody_up(caplog: pytest.LogCaptureFixture
     for _ in range(5000):
         notifier.tell(event)
     notifier.tell(Event(0.0, "INFO", "A->B", "A->B: nothing"))
-    until(lambda: "which is given up" in caplog.text, 20)
+    until(lambda: "which is given up" in caplog.text)
     notifier.end()
     assert "Connection refused" in caplog.text
     assert SECRET not in caplog.text

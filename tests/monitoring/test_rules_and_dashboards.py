@@ -17,7 +17,7 @@ import yaml
 
 from heliograph.metrics import definitions as of
 from heliograph.sandbox.ports import free_ports
-from logs import until
+from logs import PATIENCE, until
 from monitoring.conftest import GROUP, WELL, Watched, lose_records
 from monitoring.tools import tool
 
@@ -190,7 +190,7 @@ def test_every_panel_has_data(prometheus: Prometheus, watched: Watched) -> None:
             if title not in _EMPTY and not prometheus.query(expression)
         ]
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while left := empty():
         assert time.monotonic() < deadline, left
         time.sleep(1)

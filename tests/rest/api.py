@@ -12,7 +12,7 @@ from typing import Any
 
 from heliograph.sandbox.mirrormaker import connect_worker_command
 from heliograph.sandbox.ports import free_ports
-from logs import Log
+from logs import PATIENCE, Log
 from running.command import start
 
 
@@ -58,8 +58,8 @@ class Api:
             return []
         return [got.body["connector"]["state"], *(task["state"] for task in got.body["tasks"])]
 
-    def until(self, what: Callable[["Api"], bool], seconds: float = 60.0) -> None:
-        deadline = time.monotonic() + seconds
+    def until(self, what: Callable[["Api"], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
         while not what(self):
             assert time.monotonic() < deadline, self("GET", "/connectors?expand=status").body
             time.sleep(0.1)
@@ -129,7 +129,7 @@ def serving(file: Path, api: Api) -> Iterator[Api]:
 @contextmanager
 def _running(process: "subprocess.Popen[bytes]", file: Path, api: Api) -> Iterator[None]:
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while not api.up():
             assert process.poll() is None, file.with_suffix(".log").read_text()
             assert time.monotonic() < deadline, file.with_suffix(".log").read_text()

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from heliograph.sandbox.ports import free_ports
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 from rest.api import Answer, Api, connect_worker, connector, serving, worker_file
 from running.command import start
 
@@ -154,14 +154,14 @@ def _script(one: Recorder, word: str, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     return f"{done.returncode}\n{done.stdout}"
 
 
 def test_connects_connectors_are_taken_over_when_its_workers_are_gone(both: Both, pair: Pair) -> None:
-    assert both.refused.wait(timeout=60) == 1
+    assert both.refused.wait(timeout=PATIENCE) == 1
     assert "workers of Kafka Connect are running (group real-worker" in (both.folder / "refused.log").read_text()
     config = connector("Source", REAL, (pair.a, pair.b), "t-exchanged", sasl_jaas_config="do not tell")
     for name, state in (("left-paused", "PAUSED"), ("left-stopped", "STOPPED")):
@@ -171,7 +171,7 @@ def test_connects_connectors_are_taken_over_when_its_workers_are_gone(both: Both
         )
     both.real.api.until(lambda api: (api.state("left-paused"), api.state("left-stopped")) == (["PAUSED"], ["STOPPED"]))
     both.worker.terminate()
-    both.worker.wait(timeout=30)
+    both.worker.wait(timeout=PATIENCE)
     with serving(both.worker_file, both.real.api):
         both.real.api.until(lambda api: sorted(api("GET", "/connectors").body) == ["left-paused", "left-stopped"])
         assert both.real.api.state("left-paused") == ["PAUSED"]

@@ -8,9 +8,10 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from heliograph.cli import app
+from logs import PATIENCE
 
 
-def heliograph(*arguments: object, timeout: float = 120.0, **env: str) -> subprocess.CompletedProcess[str]:
+def heliograph(*arguments: object, timeout: float = PATIENCE, **env: str) -> subprocess.CompletedProcess[str]:
     """Run to the end."""
     return subprocess.run(
         [sys.executable, "-m", "heliograph", *map(str, arguments)],

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from logs import PATIENCE
+
 _BENCH = Path(__file__).parent.parent.parent / "bench"
 
 
-def _run(program: str, *arguments: str, timeout: float = 200.0) -> str:
+def _run(program: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, _BENCH / program, *arguments], capture_output=True, text=True, timeout=timeout, check=False
+        [sys.executable, _BENCH / program, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -42,7 +44,9 @@ def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
         f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; found = bench.shortest();"
         "print(found.failures(), sorted((one.tool, one.records > 0 and one.peak_memory > 0) for one in found.copies))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     # Not the CPU time: so short a copy may take less than the kernel's clock can tell.
     assert done.stdout.splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"

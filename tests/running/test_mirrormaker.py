@@ -14,7 +14,7 @@ from heliograph.model.connect_offsets import SourceKey, from_value
 from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from heliograph.wire.groups import Committed, committed_offsets
 from heliograph.wire.records import Record, now
-from logs import Pair, on, some_records, until
+from logs import PATIENCE, Pair, on, some_records, until
 from mm2 import JavaClient, mirror_maker
 from running.command import start
 
@@ -50,7 +50,7 @@ def _heliograph(properties: Path, log: Path) -> Iterator[None]:
     try:
         yield
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0, log.read_text()
+        assert process.wait(timeout=PATIENCE) == 0, log.read_text()
     finally:
         process.kill()
         process.wait()
@@ -98,7 +98,7 @@ def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
         def enough() -> bool:
             return pair.b.exists(mirror) and all(pair.b.bounds(mirror, one)[1] > least for one in range(3))
 
-        until(enough, 90)
+        until(enough)
 
     with _Producer(pair, topic) as producer:
         with mirror_maker(properties) as mm2:
@@ -143,7 +143,7 @@ def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(
     properties = _properties(pair, topic, tmp_path, "north", "south")
     mirror, log = f"north.{topic}", tmp_path / "log"
     with mirror_maker(properties) as mm2:
-        until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 300, 90)
+        until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 300)
         mm2.stop()
     pair.b.write(mirror, some_records(1, start=77777))
     with _heliograph(properties, log):
@@ -159,7 +159,7 @@ def test_mm2s_records_are_byte_for_byte_ours(pair: Pair, topic: str, tmp_path: P
     pair.a.commit(f"{topic}-group", topic, 120, "some metadata")
     properties = _properties(pair, topic, tmp_path, "red", "blue")
     with mirror_maker(properties) as mm2:
-        until(lambda: pair.b.exists("red.checkpoints.internal") and pair.b.pairs("red.checkpoints.internal") != [], 90)
+        until(lambda: pair.b.exists("red.checkpoints.internal") and pair.b.pairs("red.checkpoints.internal") != [])
         mm2.stop()
     for log, name, kind in (
         (pair.b, "red.checkpoints.internal", Checkpoint),
@@ -222,7 +222,7 @@ def test_mm2_translates_with_our_offset_syncs(pair: Pair, topic: str, tmp_path: 
         until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 400)
     pair.a.commit(group, topic, 400)
     with mirror_maker(properties) as mm2:
-        until(lambda: Committed(400) in _there(pair, group).values(), 90)
+        until(lambda: Committed(400) in _there(pair, group).values())
         mm2.stop()
     assert pair.b.bounds(mirror) == (0, 400)
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from heliograph.model.internal_topics import PROGRESS, signals_topic
-from logs import Pair, some_records, until
+from logs import PATIENCE, Pair, some_records, until
 from running.command import heliograph, start
 
 
@@ -45,7 +45,7 @@ def test_new_topics_and_partitions_are_followed_and_sigterm_ends_it_in_two_secon
         assert family
         asked = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0, log.read_text()
+        assert process.wait(timeout=PATIENCE) == 0, log.read_text()
         assert time.monotonic() - asked < 2.0
         _gone, alive = psutil.wait_procs(family, timeout=3)
         assert alive == []

@@ -11,7 +11,7 @@ import pytest
 
 from heliograph.client import replication_hops
 from heliograph.sandbox import ClusterSpec, Sandbox
-from logs import Log, some_records, until
+from logs import PATIENCE, Log, some_records, until
 from running.command import start
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -78,14 +78,14 @@ def test_an_example_copies_what_it_says_and_no_more(shape: str, three: list[Log]
     log = tmp_path / "log"
     process = start("run", file, log=log)
     try:
-        until(arrived, 60)
+        until(arrived)
         time.sleep(_QUIET)
         names = {alias: cluster.topics() for alias, cluster in clusters.items()}
         if shape == "chain":
-            until(lambda: replication_hops(clusters["centre"].bootstrap, "edge") == 2, 30)
+            until(lambda: replication_hops(clusters["centre"].bootstrap, "edge") == 2)
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=PATIENCE)
     for (where, name), records in wanted.items():
         assert clusters[where].read(name, 1) == records, name
     for alias, found in names.items():
@@ -99,7 +99,7 @@ def test_an_example_copies_what_it_says_and_no_more(shape: str, three: list[Log]
 def test_after_a_failover_a_group_reads_on_without_translation() -> None:
     """The walk through one in docs/offsets.md is what the example prints."""
     shown = subprocess.run(
-        [sys.executable, _EXAMPLES / "failover.py"], capture_output=True, text=True, timeout=240, check=True
+        [sys.executable, _EXAMPLES / "failover.py"], capture_output=True, text=True, timeout=PATIENCE, check=True
     ).stdout
     page = (_EXAMPLES.parent / "docs" / "offsets.md").read_text()
     told = [line for line in shown.splitlines() if line.startswith("#")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 import heliograph as package
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 from running.command import heliograph
 
 
@@ -47,7 +47,7 @@ def test_it_runs_under_spark_submit(pair: Pair, topic: str, properties: Path) ->
     pair.a.create(topic)
     pair.a.write(topic, some_records(500))
     command, env = _submit("run", properties, "--until-caught-up")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=env, check=False)
     assert done.returncode == 0, done.stderr
     assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
 
@@ -61,7 +61,7 @@ def test_under_spark_submit_a_killed_jvm_takes_the_driver_with_it(
     with (tmp_path / "log").open("wb") as output:
         jvm = subprocess.Popen(command, stdout=output, stderr=output, env=env)  # spark-submit becomes the JVM
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while pair.b.partitions(f"A.{topic}") == 0 or pair.b.bounds(f"A.{topic}")[1] < 10:
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
             time.sleep(0.2)

@@ -4,7 +4,7 @@ import json
 import time
 from pathlib import Path
 
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 from running.command import heliograph, start
 
 
@@ -21,7 +21,7 @@ def test_the_status_tells_totals_states_events_and_what_is_stopped(
     log = tmp_path / "log"
     process = start("run", properties, log=log)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while True:
             seen = heliograph("status", properties, "--json")
             (flow,) = json.loads(seen.stdout)
