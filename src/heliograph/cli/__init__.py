@@ -5,44 +5,58 @@ demo: something differs; in the status: something is stopped, or nothing runs; o
 a partition cannot go on), 2 wrong options, configuration or addresses.
 """
 
+import importlib
+from typing import Any
+
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from heliograph import __version__
-from heliograph.cli.config import config
-from heliograph.cli.demo import demo
-from heliograph.cli.groups import groups
-from heliograph.cli.offsets import offsets
-from heliograph.cli.remote import connectors, logs, pause, restart, resume
-from heliograph.cli.run import run
-from heliograph.cli.sandbox import sandbox
-from heliograph.cli.serve import serve
-from heliograph.cli.status import status
-from heliograph.cli.top import top
-from heliograph.cli.topics import topics
+
+_STYLE: Any = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+# The command and the module that has it: read when it is called, as each needs other libraries.
+_MODULES = {
+    "run": "run",
+    "serve": "serve",
+    "status": "status",
+    "top": "top",
+    "connectors": "remote",
+    "pause": "remote",
+    "resume": "remote",
+    "restart": "remote",
+    "logs": "remote",
+    "config": "config",
+    "groups": "groups",
+    "offsets": "offsets",
+    "topics": "topics",
+    "sandbox": "sandbox",
+    "demo": "demo",
+}
+
+
+class _Commands(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name) for name in _MODULES}  # so far only their names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if super().get_command(ctx, cmd_name) is None:
+            return None
+        found = getattr(importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}"), cmd_name)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        one = typer.Typer(**_STYLE)
+        one.command(cmd_name)(found)
+        return typer.main.get_command(one)
+
 
 app = typer.Typer(
     name="heliograph",
+    cls=_Commands,
     help="Mirror Kafka clusters: whole record batches, exactly once, on Spark.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    **_STYLE,
 )
-app.command("run")(run)
-app.command("serve")(serve)
-app.command("status")(status)
-app.command("top")(top)
-app.command("connectors")(connectors)
-app.command("pause")(pause)
-app.command("resume")(resume)
-app.command("restart")(restart)
-app.add_typer(logs, name="logs")
-app.command("config")(config)
-app.command("groups")(groups)
-app.command("offsets")(offsets)
-app.command("topics")(topics)
-app.command("sandbox")(sandbox)
-app.command("demo")(demo)
 
 
 @app.callback(invoke_without_command=True)
