@@ -23,6 +23,15 @@ def heliograph(*arguments: object, timeout: float = PATIENCE, **env: str) -> sub
     )
 
 
+def program_said(program: str | Path, *arguments: str) -> str:
+    """What another program in Python has printed when it has ended well."""
+    done = subprocess.run(
+        [sys.executable, program, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def in_process(*arguments: object) -> Result:
     """Run a command that starts nothing, without the cost of a process, as on a terminal of 80 columns."""
     return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80"})

@@ -1,37 +1,27 @@
 """Short versions of the programs in bench/, so that they keep working."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-from logs import PATIENCE
+from running.command import program_said
 
 _BENCH = Path(__file__).parent.parent.parent / "bench"
 
 
-def _run(program: str | Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, program, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_a_moment_of_soaking_loses_nothing() -> None:
-    said = _run(_BENCH / "soak.py", "--minutes", "0.1")
+    said = program_said(_BENCH / "soak.py", "--minutes", "0.1")
     written, copied = re.findall(r"\{.*?\}", said)
     assert written == copied
 
 
 def test_hundreds_of_partitions_start_and_are_followed() -> None:
-    said = _run(_BENCH / "many_partitions.py", "--partitions", "200", "--seconds", "2", "--settle", "1")
+    said = program_said(_BENCH / "many_partitions.py", "--partitions", "200", "--seconds", "2", "--settle", "1")
     assert "start to first copy, mirrors there already" in said
     assert "to the mirror: p50" in said
 
 
 def test_some_offsets_are_kept() -> None:
-    said = _run(_BENCH / "kept_offsets.py", "--scale", "0.01").splitlines()
+    said = program_said(_BENCH / "kept_offsets.py", "--scale", "0.01").splitlines()
     assert [line.split(",")[0].split(":")[0] for line in said[:2]] == [
         "plain records",
         "a source that begins at offset 500000",
@@ -45,4 +35,4 @@ def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
         "print(found.failures(), sorted((one.tool, one.records > 0 and one.peak_memory > 0) for one in found.copies))"
     )
     # Not the CPU time: so short a copy may take less than the kernel's clock can tell.
-    assert _run("-c", program).splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"
+    assert program_said("-c", program).splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"

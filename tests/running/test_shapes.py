@@ -1,8 +1,6 @@
 """The files in examples/, each run as it is but for the addresses, on clusters of its own."""
 
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 from heliograph.client import replication_hops
 from heliograph.sandbox import ClusterSpec, Sandbox
 from logs import PATIENCE, Log, some_records, until
-from running.command import start
+from running.command import program_said, start
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 _COUNT = 30
@@ -98,9 +96,7 @@ def test_an_example_copies_what_it_says_and_no_more(shape: str, three: list[Log]
 
 def test_after_a_failover_a_group_reads_on_without_translation() -> None:
     """The walk through one in docs/offsets.md is what the example prints."""
-    shown = subprocess.run(
-        [sys.executable, _EXAMPLES / "failover.py"], capture_output=True, text=True, timeout=PATIENCE, check=True
-    ).stdout
+    shown = program_said(_EXAMPLES / "failover.py")
     page = (_EXAMPLES.parent / "docs" / "offsets.md").read_text()
     told = [line for line in shown.splitlines() if line.startswith("#")]
     assert len(told) == 4
