@@ -4,18 +4,23 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
 
+import heliograph.wire.groups
 from copying.lease import prepare
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
 from heliograph.model.flow import Flow
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
-from logs import Log, Record, some_records
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.coordinators import coordinators
+from heliograph.wire.errors import WireError
+from heliograph.wire.groups import Committed, commit_offsets, committed_offsets
+from logs import Log, Record, on, some_records
 
 _PARTITIONS = 6
 
@@ -36,6 +41,34 @@ def _flow(source: Cluster, target: Cluster, topic: str) -> Flow:
         topics=NameFilter((topic,)),
         replication_factor=3,
     )
+
+
+def test_a_group_whose_coordinator_has_moved_is_asked_for_at_the_right_one(
+    threes: tuple[Cluster, Cluster], topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer is out of date: a real broker then says that it does not coordinate the group."""
+    log = Log(threes[1].bootstrap)
+    log.create(topic, replicas=3)
+    log.write(topic, some_records(10))
+    asked: list[int | WireError] = []
+
+    async def out_of_date(client: ClusterClient, names: Collection[str], kind: int) -> dict[str, int | WireError]:
+        found = await coordinators(client, names, kind)
+        if not asked:
+            found = {name: node % 3 + 1 if isinstance(node, int) else node for name, node in found.items()}
+        asked.extend(found.values())
+        return found
+
+    async def main(client: ClusterClient) -> None:
+        group, offsets = f"{topic}-g", {(topic, 0): Committed(7)}
+        assert await commit_offsets(client, {group: offsets}) == {group: None}
+        assert len(asked) == 2
+        asked.clear()
+        assert await committed_offsets(client, [group]) == {group: offsets}
+        assert len(asked) == 2
+
+    monkeypatch.setattr(heliograph.wire.groups, "coordinators", out_of_date)
+    on(log, main)
 
 
 def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(threes: tuple[Cluster, Cluster], topic: str) -> None:

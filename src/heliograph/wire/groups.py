@@ -5,9 +5,9 @@ with one group stands in its answer and does not hold up the others.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
@@ -16,9 +16,10 @@ from heliograph.wire.acls import READ, may
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
-from heliograph.wire.errors import COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_MOVES, BrokerError, WireError
+from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
 
 Partition = tuple[str, int]
+Answer = TypeVar("Answer")
 
 EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
 _CONSUMERS = frozenset({"consumer", ""})
@@ -106,28 +107,14 @@ async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dic
 
 async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> dict[str, Offsets | WireError]:
     """What each group has committed, for all its partitions."""
-    found: dict[str, Offsets | WireError] = {}
-    found_at = await coordinators(client, groups, GROUP)
-    found.update({group: node for group, node in found_at.items() if isinstance(node, WireError)})
 
-    async def ask(node: int, some: list[str]) -> None:
-        try:
-            connection = await client.to(node)
-            for _ in range(TRIES):
-                if connection.version(_OFFSET_FETCH, 9) >= 8:
-                    found.update(await _fetch_many(connection, some))
-                else:
-                    for group in some:
-                        found[group] = await _fetch_one(connection, group)
-                some = [group for group in some if _is_loading(found[group])]
-                if not some:
-                    break
-                await asyncio.sleep(PAUSE)
-        except WireError as error:
-            found.update({group: error for group in some if group not in found})
+    async def ask(node: int, some: list[str]) -> dict[str, Offsets | WireError]:
+        connection = await client.to(node)
+        if connection.version(_OFFSET_FETCH, 9) >= 8:
+            return await _fetch_many(connection, some)
+        return {group: await _fetch_one(connection, group) for group in some}
 
-    await asyncio.gather(*(ask(node, some) for node, some in _by_node(found_at).items()))
-    return found
+    return await _of_coordinators(client, groups, ask)
 
 
 async def commit_offsets(
@@ -135,26 +122,51 @@ async def commit_offsets(
 ) -> dict[str, WireError | None]:
     """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
     outcome: the first error there was."""
-    outcome: dict[str, WireError | None] = {}
-    found_at = await coordinators(client, wanted.keys(), GROUP)
     room = asyncio.Semaphore(_COMMITS)
 
-    async def commit(group: str, node: int | WireError) -> None:
-        async with room:
-            try:
-                outcome[group] = (
-                    node if isinstance(node, WireError) else await _commit(client, node, group, wanted[group])
-                )
-            except WireError as error:
-                outcome[group] = error
+    async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
+        connection = await client.to(node)
 
-    await asyncio.gather(*(commit(group, node) for group, node in found_at.items()))
-    return outcome
+        async def commit(group: str) -> WireError | None:
+            async with room:
+                return await _commit(connection, group, wanted[group])
+
+        return dict(zip(some, await asyncio.gather(*map(commit, some)), strict=True))
+
+    return await _of_coordinators(client, wanted.keys(), ask)
 
 
-async def _commit(
-    client: ClusterClient, node: int, group: str, offsets: Mapping[Partition, Committed]
-) -> BrokerError | None:
+async def _of_coordinators(
+    client: ClusterClient,
+    groups: Collection[str],
+    ask: Callable[[int, list[str]], Awaitable[Mapping[str, Answer | WireError]]],
+) -> dict[str, Answer | WireError]:
+    """What each group's coordinator answers; asked again while it says that it has just got the group, or has not."""
+    answers: dict[str, Answer | WireError] = {}
+
+    async def ask_one(node: int, some: list[str]) -> None:
+        try:
+            answers.update(await ask(node, some))
+        except WireError as error:
+            answers.update(dict.fromkeys(some, error))
+
+    for _ in range(TRIES):
+        found_at = await coordinators(client, groups, GROUP)
+        answers.update({group: node for group, node in found_at.items() if isinstance(node, WireError)})
+        by_node = _by_node(found_at)
+        await asyncio.gather(*(ask_one(node, some) for node, some in by_node.items()))
+        groups = [group for some in by_node.values() for group in some if _moves(answers[group])]
+        if not groups:
+            break
+        await asyncio.sleep(PAUSE)
+    return answers
+
+
+def _moves(answer: object) -> bool:
+    return isinstance(answer, BrokerError) and answer.code in COORDINATOR_MOVES
+
+
+async def _commit(connection: Connection, group: str, offsets: Mapping[Partition, Committed]) -> WireError | None:
     one = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), committed in offsets.items():
@@ -174,12 +186,11 @@ async def _commit(
         retention_time_ms=-1,
         topics=[one(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
     )
-    for _ in range(TRIES):
-        answer = await (await client.to(node)).request(request, newest=9)
-        codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]
-        if not COORDINATOR_MOVES.intersection(codes):
-            break
-        await asyncio.sleep(PAUSE)
+    try:
+        answer = await connection.request(request, newest=9)
+    except WireError as error:
+        return error
+    codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]
     return BrokerError(codes[0]) if codes else None
 
 
@@ -205,11 +216,6 @@ async def _fetch_one(connection: Connection, group: str) -> Offsets | WireError:
     request = OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
     answer = await connection.request(request, newest=7, oldest=2)
     return _offsets_or_error(answer)
-
-
-def _is_loading(answer: Offsets | WireError) -> bool:
-    """A coordinator that has just got the group says so until it has read its offsets."""
-    return isinstance(answer, BrokerError) and answer.code == COORDINATOR_LOAD_IN_PROGRESS
 
 
 def _offsets_or_error(answer: Any) -> Offsets | WireError:
