@@ -5,6 +5,7 @@
 #   make bench     Heliograph and MirrorMaker 2 on six workloads, with a report (QUICK=1: two of them, in three minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
+#   make pictures  draws docs/pictures anew: the commands and the dashboards of two flows that run for some minutes
 #   make install   leaves the command at .venv/bin/heliograph
 
 PYTHON ?= python3

@@ -21,6 +21,13 @@ class Panel:
     width: int = _HALF
     kind: str = "timeseries"
     red_from: float | None = None  # from this value on
+    empty: str = "No data"  # what stands there when there is nothing to show
+    words: tuple[str, ...] = ()  # in place of 0, which is bad, and 1, which is well
+
+    @property
+    def ranks(self) -> bool:
+        """The first of many: a list of them belongs beside the lines."""
+        return self.queries[0][0].startswith("topk")
 
 
 def _number(title: str, expr: str, unit: str = "short", red_from: float | None = None) -> Panel:
@@ -39,7 +46,9 @@ OVERVIEW = (
     _number("Flows failed", 'sum(heliograph_flow_state{state="failed"})', red_from=1),
     _number("Partitions stopped", 'sum(heliograph_partitions{state="stopped"})', red_from=1),
     _number(
-        "Records lost, last day", 'sum(increase(heliograph_notice_records_total{kind="data-loss"}[1d]))', red_from=1
+        "Records lost, last day",
+        'round(sum(increase(heliograph_notice_records_total{kind="data-loss"}[1d])))',
+        red_from=1,
     ),
     _number("Longest lag", "max(heliograph_lag_seconds)", "s", 300),
     _number("Tasks failed", "sum(kafka_connect_worker_connector_failed_task_count)", red_from=1),
@@ -48,12 +57,16 @@ OVERVIEW = (
     _lines("Lag in records", "heliograph_lag_records", "{{flow}}"),
     _lines("Lag in seconds", "heliograph_lag_seconds", "{{flow}}", "s"),
     _lines("Partitions by state", "sum by (state) (heliograph_partitions)", "{{state}}"),
-    _lines(
-        "What went wrong, per hour", "sum by (flow, kind) (increase(heliograph_notices_total[1h]))", "{{flow}} {{kind}}"
+    Panel(
+        "What went wrong, per hour",
+        (("sum by (flow, kind) (increase(heliograph_notices_total[1h])) > 0", "{{flow}} {{kind}}"),),
+        empty="Nothing went wrong",
     ),
     _lines("Heartbeats: age at the end of their way", "heliograph_heartbeat_age_seconds", "{{flow}} {{topic}}", "s"),
-    _lines(
-        "Warnings and errors per hour", 'increase(heliograph_events_total{level!="INFO"}[1h])', "{{flow}} {{level}}"
+    Panel(
+        "Warnings and errors per hour",
+        (('increase(heliograph_events_total{level!="INFO"}[1h]) > 0', "{{flow}} {{level}}"),),
+        empty="None",
     ),
 )
 FLOW = (
@@ -75,9 +88,17 @@ FLOW = (
         ),
         "ms",
     ),
-    _lines("Partitions by state", f"heliograph_partitions{{{_F}}}", "{{state}}"),
-    _lines("Not copied, by reason", f"heliograph_refusals{{{_F}}}", "{{reason}} (final: {{final}})"),
-    _lines("Records that went wrong, by kind", f"heliograph_notice_records_total{{{_F}}}", "{{kind}}"),
+    _lines("Partitions by state", f"sum by (state) (heliograph_partitions{{{_F}}})", "{{state}}"),
+    Panel(
+        "Not copied, by reason",
+        ((f"heliograph_refusals{{{_F}}}", "{{flow}} {{reason}} (final: {{final}})"),),
+        empty="Everything is copied",
+    ),
+    Panel(
+        "Records that went wrong, by kind",
+        ((f"heliograph_notice_records_total{{{_F}}} > 0", "{{flow}} {{kind}}"),),
+        empty="Nothing went wrong",
+    ),
 )
 TOPIC = (
     _lines("Greatest lag", f"topk(10, heliograph_topic_lag_records{{{_T}}})", "{{flow}} {{topic}}"),
@@ -90,9 +111,16 @@ TOPIC = (
     ),
     _lines("Lag in bytes, estimated", f"topk(10, heliograph_topic_lag_bytes{{{_T}}})", "{{flow}} {{topic}}", "bytes"),
     _lines(
-        "Since last copy", f"bottomk(10, heliograph_topic_seconds_since_last_copy{{{_T}}})", "{{flow}} {{topic}}", "s"
+        "Longest without a copy",
+        f"topk(10, heliograph_topic_seconds_since_last_copy{{{_T}}})",
+        "{{flow}} {{topic}}",
+        "s",
     ),
-    _lines("Partitions stopped", f"heliograph_topic_partitions_stopped{{{_T}}} > 0", "{{flow}} {{topic}}"),
+    Panel(
+        "Partitions stopped",
+        ((f"heliograph_topic_partitions_stopped{{{_T}}} > 0", "{{flow}} {{topic}}"),),
+        empty="No partition is stopped",
+    ),
     _lines("Partitions", f"sum by (flow) (heliograph_topic_partitions{{{_T}}})", "{{flow}}"),
     _lines("By partition, MM2's name", f"topk(10, {_MM2}_record_rate)", "{{topic}}-{{partition}}", "cps", _WIDE),
 )
@@ -103,7 +131,11 @@ GROUPS = (
     _number("Not synced", f'sum(heliograph_groups_not_synced{{{_F}, reason!="active"}})', red_from=1),
     _number("Partitions without offset", f"sum(heliograph_group_partitions_untranslated{{{_F}}})"),
     _number("Checkpoints age", f'max(heliograph_sync_seconds_since_success{{{_F}, kind="checkpoints"}})', "s", 600),
-    _lines("Groups left alone, by reason", f"heliograph_groups_not_synced{{{_F}}}", "{{flow}} {{reason}}"),
+    Panel(
+        "Groups left alone, by reason",
+        ((f"heliograph_groups_not_synced{{{_F}}} > 0", "{{flow}} {{reason}}"),),
+        empty="No group is left alone",
+    ),
     _lines("Checkpoints per second", f"rate(heliograph_checkpoints_written_total{{{_F}}}[5m])", "{{flow}}", "cps"),
     _lines(
         "Checkpoint latency, MM2's name",
@@ -119,10 +151,10 @@ GROUPS = (
     ),
 )
 ENGINE = (
-    _number("Spark", "min(heliograph_spark_up)"),
+    Panel("Spark", (("min(heliograph_spark_up)", ""),), width=_SMALL, kind="stat", words=("down", "up")),
     _number("Leases", "sum(heliograph_leases)"),
     _number("Leases missing", "sum(heliograph_leases_wanted) - sum(heliograph_leases)", red_from=1),
-    _number("Failures, last hour", "sum(increase(heliograph_lease_failures_total[1h]))", red_from=1),
+    _number("Failures, last hour", "round(sum(increase(heliograph_lease_failures_total[1h])))", red_from=1),
     _number("Connectors", "sum(kafka_connect_worker_connector_count)"),
     _number("Tasks", "sum(kafka_connect_worker_task_count)"),
     _lines("Age of the oldest lease", "heliograph_lease_age_seconds", "{{flow}}", "s"),
@@ -135,11 +167,11 @@ ENGINE = (
     ),
     _lines("Tasks by state", "count by (status) (kafka_connect_connector_status)", "{{status}}"),
     _lines("Requests besides copying, per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
-    _lines("Kept in sync: seconds ago", "heliograph_sync_seconds_since_success", "{{flow}} {{kind}}", "s"),
-    _lines("Not in sync", "heliograph_sync_failing == 1", "{{flow}} {{kind}}"),
+    _lines("Kept in sync: longest ago", "max by (kind) (heliograph_sync_seconds_since_success)", "{{kind}}", "s"),
+    Panel("Not in sync", (("heliograph_sync_failing == 1", "{{flow}} {{kind}}"),), empty="Everything is in sync"),
     _lines("CPU of the driver", 'rate(process_cpu_seconds_total{job="heliograph"}[1m])', "{{instance}}", "percentunit"),
     _lines("Memory of the driver", 'process_resident_memory_bytes{job="heliograph"}', "{{instance}}", "bytes"),
-    _lines("Version", "heliograph_build_info", "{{version}} (Python {{python}})"),
+    Panel("Version", (("heliograph_build_info", "{{version}} (Python {{python}})"),), kind="stat"),
 )
 DASHBOARDS = {
     "overview": ("Heliograph: overview", OVERVIEW),
@@ -165,18 +197,48 @@ def _panel(number: int, panel: Panel, x: int, y: int, height: int) -> dict[str, 
             for at, (expr, legend) in enumerate(panel.queries)
         ],
         "fieldConfig": {
-            "defaults": {"unit": panel.unit, "min": 0, "thresholds": {"mode": "absolute", "steps": steps}},
+            "defaults": {
+                "unit": panel.unit,
+                "min": 0,
+                "noValue": panel.empty,
+                "mappings": _mappings(panel.words),
+                "thresholds": {"mode": "absolute", "steps": steps},
+                "custom": {} if panel.kind == "stat" else {"fillOpacity": 0 if panel.ranks else 10},
+            },
             "overrides": [],
         },
-        "options": {"reduceOptions": {"calcs": ["lastNotNull"]}} if panel.kind == "stat" else {},
+        "options": _stat_options(panel) if panel.kind == "stat" else _line_options(panel),
     }
+
+
+def _mappings(words: tuple[str, ...]) -> list[dict[str, Any]]:
+    colours = ("red", "green")
+    named = {str(at): {"text": word, "color": colours[at], "index": at} for at, word in enumerate(words)}
+    return [{"type": "value", "options": named}] if named else []
+
+
+def _stat_options(panel: Panel) -> dict[str, Any]:
+    """A number with a legend stands for its legend."""
+    named = bool(panel.queries[0][1])
+    return {
+        "reduceOptions": {"calcs": ["lastNotNull"]},
+        "textMode": "name" if named else "auto",
+        "graphMode": "none" if named or panel.words else "area",
+    }
+
+
+def _line_options(panel: Panel) -> dict[str, Any]:
+    below = {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []}
+    beside = below | {"displayMode": "table", "placement": "right", "calcs": ["lastNotNull"]}
+    ranked = beside | {"sortBy": "Last *", "sortDesc": True}
+    return {"legend": ranked if panel.ranks else below, "tooltip": {"mode": "multi", "sort": "desc"}}
 
 
 def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
     placed: list[dict[str, Any]] = []
     x = y = 0
     for number, panel in enumerate(panels, 1):
-        height = 4 if panel.kind == "stat" else 8
+        height = 4 if panel.width == _SMALL else 8
         if x + panel.width > _WIDE:
             x, y = 0, y + int(placed[-1]["gridPos"]["h"])
         placed.append(_panel(number, panel, x, y, height))
