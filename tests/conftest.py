@@ -23,10 +23,11 @@ def sandbox() -> Iterator[Sandbox]:
 def pair(sandbox: Sandbox) -> Pair:
     # Compaction within a second, for the tests of what it leaves behind; and no retention, which goes by the records'
     # times, and those are from 1970 in some tests.
-    # Everybody may do everything, but there can be access rules to be read.
+    # Everybody may do everything, but there can be access rules to be read. Quotas are by the second, not by ten.
     settings = {
         "log.cleaner.backoff.ms": "300",
         "log.retention.ms": "-1",
+        "quota.window.num": "2",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }

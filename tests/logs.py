@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.protocol.admin import AlterClientQuotasRequest
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.filler import fill
@@ -105,6 +106,25 @@ class Log:
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         admin.delete_records({TopicPartition(topic, partition): offset})
         admin.close()
+
+    def limit(self, client_id: str, quota: str, bytes_per_second: float | None) -> None:
+        """A quota of a client, `consumer_byte_rate` or `producer_byte_rate`; None for none."""
+        entry = AlterClientQuotasRequest.EntryData
+        request = AlterClientQuotasRequest(
+            entries=[
+                entry(
+                    entity=[entry.EntityData(entity_type="client-id", entity_name=client_id)],
+                    ops=[entry.OpData(key=quota, value=bytes_per_second or 0.0, remove=bytes_per_second is None)],
+                )
+            ],
+            validate_only=False,
+        )
+
+        async def do(client: ClusterClient) -> None:
+            answer = await (await client.controller()).request(request, newest=1, oldest=0)
+            assert not answer.entries[0].error_code, answer
+
+        self._with_client(do)
 
     def append(self, topic: str, batches: list[bytes], partition: int = 0) -> None:
         async def do(client: ClusterClient) -> None:

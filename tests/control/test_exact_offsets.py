@@ -182,7 +182,7 @@ class _Scenario:
 
 
 def _copied_more_than(count: int) -> Callable[[Copier], bool]:
-    return lambda copier: copier._records > count or settled(copier)
+    return lambda copier: copier.counts.records > count or settled(copier)
 
 
 @pytest.mark.parametrize("seed", range(_SCENARIOS))

@@ -1,5 +1,7 @@
 """What becomes of fetched batches, without a broker."""
 
+from typing import Any
+
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from heliograph.copy.intake import Intake, Rules, take_in
@@ -215,6 +217,27 @@ def test_records_can_be_sent_one_by_one() -> None:
 def test_zstd_becomes_lz4_for_a_target_that_does_not_know_it() -> None:
     (parcel,) = take_in(_batch(list(range(50)), codec=4), 0, -1, Rules(zstd=False)).parcels
     assert parcel.batch.codec == "lz4"
+
+
+def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
+    whole = _batch(list(range(5)), size=300)
+    compacted = bytearray(whole)
+    compacted[23:27] = (9).to_bytes(4, "big")  # it once reached to offset 9
+    legacy = LegacyRecordBatchBuilder(magic=1, compression_type=0, batch_size=1 << 20)
+    legacy.append(0, timestamp=77, key=b"k", value=None)
+
+    def why(data: bytes, position: int = 0, rules: Rules | None = None, **others: Any) -> set[str]:
+        return {parcel.why_anew for parcel in take_in(data, position, -1, rules or Rules(), **others).parcels}
+
+    assert why(whole) == {""}
+    assert why(_with_attributes(bytes(compacted), 0)) == {"holes"}
+    assert why(whole, 3) == {"overlap"}
+    assert why(_with_attributes(whole, 0x08)) == {"stamped"}
+    assert why(bytes(legacy.build())) == {"old-format"}
+    assert why(whole, rules=Rules(largest=1000)) == {"too-large"}
+    assert why(whole, rules=Rules(alone_before=2)) == why(whole, unwanted={1: "why"}) == {"refused"}
+    assert why(_batch(list(range(5)), codec=4), rules=Rules(zstd=False)) == {"no-zstd"}
+    assert why(_batch([0]) + _batch([1])) == why(_batch([0], 0x10, 9) + _batch([1], 0x10, 9)) == {"thin"}
 
 
 def test_damage_inside_stops_after_what_is_good() -> None:

@@ -51,7 +51,7 @@ def test_copying_goes_on_inside_a_batch_that_was_copied_in_part(pair: Pair, topi
     pair.a.write(topic, some_records(2000, size=200), per_batch=2000)
     flow = replace(only(pair.flow(), topic), may_raise_limits=False)
     for _ in range(5):
-        copy(flow, lambda copier: copier._records > 100 or settled(copier))
+        copy(flow, lambda copier: copier.counts.records > 100 or settled(copier))
     copy(flow)
     _same(pair, topic)
     assert len(pair.b.boundaries(f"A.{topic}")) > 8
@@ -61,7 +61,7 @@ def test_every_lease_that_copies_a_topic_with_holes_finds_its_place(pair: Pair, 
     pair.a.create_compacted(topic, lambda n: b"k%d" % (n % 40 if n % 4 else n))
     flow = replace(only(pair.flow(), topic), reading=Reading(max_partition_fetch_bytes=1500))
     for _ in range(8):
-        copy(flow, lambda copier: copier._records > 10 or settled(copier))
+        copy(flow, lambda copier: copier.counts.records > 10 or settled(copier))
     assert copy(flow).refusals == ()
     _same(pair, topic)
 

@@ -54,7 +54,7 @@ def test_messages_in_the_formats_before_2_are_converted(
     old.write(topic, plain, codec=codec, per_batch=20)
     flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), topic)
     flow = replace(flow, reading=Reading(max_partition_fetch_bytes=5000))
-    copy(flow, lambda copier: copier._records > 30 or settled(copier))
+    copy(flow, lambda copier: copier.counts.records > 30 or settled(copier))
     assert copy(flow).refusals == ()
     read = old.read(topic)
     assert [(one.key, one.value) for one in read] == [(one.key, one.value) for one in plain]

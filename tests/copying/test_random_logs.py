@@ -135,7 +135,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
 
 
 def _copied_more_than(count: int) -> Callable[[Copier], bool]:
-    return lambda copier: copier._records > count or settled(copier)
+    return lambda copier: copier.counts.records > count or settled(copier)
 
 
 async def _translated(flow: Flow, topic: str, offsets: list[int]) -> list[int]:

@@ -98,7 +98,7 @@ def _lease(flows: Sequence[Flow], log: Log, act: Callable[[], None], **work: Any
         leases = [asyncio.create_task(copier.run()) for copier in copiers]
         cursors = [cursor for copier in copiers for cursor in copier.cursors]
         async with asyncio.timeout(90):
-            while not all(settled(one) or ("bytes_per_second" in work and one._records > 300) for one in copiers):
+            while not all(settled(one) or ("bytes_per_second" in work and one.counts.records > 300) for one in copiers):
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(act)
             for one in cursors:

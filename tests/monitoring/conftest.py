@@ -1,6 +1,7 @@
 """One flow for all tests here, in which a good deal goes wrong."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from kafka import KafkaConsumer
 from prometheus_client.parser import text_string_to_metric_families
 
 from heliograph.sandbox.ports import free_ports
+from heliograph.wire.recode import GZIP, NONE
 from logs import PATIENCE, Log, Pair, Record, until
 from rest.api import Api
 from running.command import start
@@ -23,6 +25,8 @@ from running.command import start
 FLOW = "W->V"
 OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
 WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
+KINDS = "watched-kinds"
+CLIENT = "watched"  # by which its brokers know the flow
 SECRET = "s3cret-of-the-webhook"
 NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
 
@@ -88,6 +92,13 @@ def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
     log.write(topic, [Record(0, now, b"key", b"x" * 100) for _ in range(count)], partition)
 
 
+def write_kinds(log: Log) -> None:
+    """A hundred records compressed by gzip, in one batch; and a hundred in a batch each, which will be joined."""
+    records = [Record(0, int(time.time() * 1000), None, os.urandom(100)) for _ in range(100)]
+    log.write(KINDS, records, codec=GZIP)
+    log.write(KINDS, records, codec=NONE, per_batch=1)
+
+
 @pytest.fixture(scope="session")
 def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with watching(pair, tmp_path_factory.mktemp("watched")) as one:
@@ -102,6 +113,7 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
     file.write_text(
         f"clusters = W, V\nW.bootstrap.servers = {pair.a.bootstrap}\nV.bootstrap.servers = {pair.b.bootstrap}\n"
+        f"W.client.id = {CLIENT}\nV.client.id = {CLIENT}\n"
         f"W->V.enabled = true\nW->V.topics = watched-.*\nW->V.groups = watched-.*\nW->V.tasks.max = 2\n"
         f"replication.factor = 1\nsync.group.offsets.enabled = true\nheliograph.on.data.loss = continue\n"
         f"heliograph.notify.webhook = {webhook.address}\n" + "".join(f"{name}.interval.seconds = 1\n" for name in every)
@@ -112,6 +124,8 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
         write_now(pair.a, topic, 10)
     for partition in (0, 1):
         write_now(pair.a, WELL, 1000, partition)
+    pair.a.create(KINDS)
+    write_kinds(pair.a)
     pair.b.create(f"W.{STOPPED}")
     write_now(pair.b, f"W.{STOPPED}", 1)
     pair.a.commit(GROUP, WELL, 500)

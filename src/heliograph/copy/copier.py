@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from heliograph.copy.counts import SOURCE, TARGET, Counts
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
 from heliograph.copy.filler import MayNotBeCut, fill, keep_beginnings
@@ -79,8 +80,8 @@ class Copier:
         self._to_record: dict[Cursor, None] = {}
         self._record_wake = asyncio.Event()
         self._notices: list[Notice] = []
-        self._records = 0
-        self._size = 0
+        self.counts = Counts()
+        self._away_until = {SOURCE: 0.0, TARGET: 0.0}  # by what its brokers say
         self._changed: set[Cursor] = set()
 
     def stop(self) -> None:
@@ -105,8 +106,7 @@ class Copier:
             return Outcome(
                 self._work.lease,
                 ended,
-                self._records,
-                self._size,
+                self.counts,
                 {cursor.key: progress for cursor in self.cursors if (progress := _progress(cursor)) is not None},
                 tuple(told for cursor in self.cursors if (told := cursor.refusal or cursor.trouble) is not None),
                 tuple(self._notices),
@@ -233,8 +233,7 @@ class Copier:
 
     def _landed(self, cursor: Cursor, sent: Sent) -> None:
         batch, copied = sent.parcel.batch, cursor.copied
-        self._records += batch.count
-        self._size += batch.size
+        self.counts.append(batch.codec, sent.parcel.why_anew, batch.count, batch.size)
         copied.records += batch.count
         copied.size += batch.size
         copied.newest, copied.landed = batch.max_timestamp, int(time.time() * 1000)
@@ -251,6 +250,13 @@ class Copier:
                 self._offer(cursor)
         for reader in self._readers.values():
             reader.wake()  # memory that one has given back may be what another waits for
+
+    def _throttled(self, side: str, seconds: float) -> None:
+        """A broker tells us to stay away. What several say at the same time counts once."""
+        now = time.monotonic()
+        before = max(now, self._away_until[side])
+        self._away_until[side] = max(before, now + seconds)
+        self.counts.throttled[side] += self._away_until[side] - before
 
     def _notice(self, notice: Notice) -> None:
         self._notices.append(notice)
@@ -279,6 +285,7 @@ class Copier:
                 self._park,
                 landed=self._landed,
                 settled=self._settled,
+                throttled=lambda seconds: self._throttled(TARGET, seconds),
                 lost=self._lost,
             )
         return self._writers[node]
@@ -293,6 +300,7 @@ class Copier:
                 self._pace,
                 lambda: self._rules,
                 queued=self._queued,
+                throttled=lambda seconds: self._throttled(SOURCE, seconds),
                 lost=self._lost,
             )
             self.budget.readers = len(self._readers)
@@ -439,8 +447,7 @@ class Copier:
                 self._work.lease,
                 self._attempt,
                 ask,
-                self._records,
-                self._size,
+                self.counts.copy(),
                 at,
                 refusals[:_PARTITIONS_AT_ONCE],
                 news,
@@ -470,7 +477,9 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 
 
 def _progress(cursor: Cursor) -> Progress | None:
-    return None if cursor.position is None else Progress(cursor.position, cursor.source_end, replace(cursor.copied))
+    if cursor.position is None:
+        return None
+    return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start)
 
 
 def run_lease(work: Work, attempt: int) -> Outcome:

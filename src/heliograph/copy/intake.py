@@ -25,6 +25,10 @@ from heliograph.wire.recode import LZ4, ZSTD, Builder, Plain, codec_of, is_abort
 
 # An append costs what decoding and encoding some dozens of records costs.
 _THIN = 1024
+# Why a batch was encoded anew, in a word each.
+HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
+TOO_LARGE, REFUSED, NO_ZSTD, THIN = "too-large", "refused", "no-zstd", "thin"
+WHY_ANEW = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,12 @@ class Parcel:
     runs: Sequence[tuple[int, int]]
     next_source: int  # everything before it has been dealt with when this parcel has landed
     epoch: int  # leader epoch of the last batch before that
-    fresh: bool = False  # encoded anew, so that it does not keep the fetched bytes in memory
+    why_anew: str = ""  # empty if it is as it was fetched; of several reasons, that of its first batch
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it was encoded anew, so that it does not keep the fetched bytes in memory."""
+        return bool(self.why_anew)
 
     @property
     def source_offset(self) -> int:
@@ -151,21 +160,21 @@ class _Work:
         made = joined.batch
         self.done = made.base_offset + made.count
         self.out.epoch = made.leader_epoch
-        self._emit(Parcel(made, ((made.base_offset, made.count),), self.done, made.leader_epoch, fresh=True))
+        self._emit(Parcel(made, ((made.base_offset, made.count),), self.done, made.leader_epoch, THIN))
         return joined.end
 
     def _take(self, batch: Batch) -> None:
         if batch.next_offset <= self.done:
             return
         if batch.magic != 2:
-            self._recode(batch)
+            self._recode(batch, OLD_FORMAT)
         # The header will be written anew, checksum included: damage must be found before that hides it.
         elif not batch.intact():
             raise BadBatch("the checksum does not match")
         elif self._invisible(batch):
             self._skip(batch)
-        elif not self._as_it_is(batch):
-            self._recode(batch)
+        elif why := self._why_anew(batch):
+            self._recode(batch, why)
         elif not (self._better_joined(batch) and self._recoded(batch)):
             self._send(batch)
         self.done = batch.next_offset
@@ -189,7 +198,7 @@ class _Work:
     def _recoded(self, batch: Batch) -> bool:
         """Whether that was possible: what can go as it is need not be understood."""
         try:
-            self._recode(batch)
+            self._recode(batch, THIN)
         except BadBatch:
             return False
         return True
@@ -198,23 +207,27 @@ class _Work:
         """Thin ones of a transaction are seldom alone; the others have been looked at together, by `_join`."""
         return batch.size <= _THIN and bool(self._rules.join_up_to) and (self._joint is not None or batch.transactional)
 
-    def _as_it_is(self, batch: Batch) -> bool:
+    def _why_anew(self, batch: Batch) -> str:
+        """Why it cannot go as it is; empty if it can."""
         rules = self._rules
-        return (
-            not batch.log_append_time
-            and batch.dense
-            and batch.base_offset >= self.done
-            and (not rules.largest or batch.size <= rules.largest)
-            and (rules.zstd or codec_of(batch) != ZSTD)
-            and batch.base_offset >= rules.alone_before
-            and not (self._unwanted and any(batch.base_offset <= one < batch.next_offset for one in self._unwanted))
-        )
+        if batch.log_append_time:
+            return STAMPED
+        if not batch.dense:
+            return HOLES
+        if batch.base_offset < self.done:
+            return OVERLAP
+        if rules.largest and batch.size > rules.largest:
+            return TOO_LARGE
+        if not rules.zstd and codec_of(batch) == ZSTD:
+            return NO_ZSTD
+        unwanted = self._unwanted and any(batch.base_offset <= one < batch.next_offset for one in self._unwanted)
+        return REFUSED if unwanted or batch.base_offset < rules.alone_before else ""
 
     def _send(self, batch: Batch) -> None:
         self.flush()
         self._emit(Parcel(batch, ((batch.base_offset, batch.count),), batch.next_offset, batch.leader_epoch))
 
-    def _recode(self, batch: Batch) -> None:
+    def _recode(self, batch: Batch, why: str) -> None:
         codec = codec_of(batch)
         if codec == ZSTD and not self._rules.zstd:
             codec = LZ4
@@ -225,7 +238,7 @@ class _Work:
             self.flush()
             joint = None
         if joint is None:
-            joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch)
+            joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch, why)
         whole = batch.dense or not self._rules.keep
         if batch.magic == 2 and self._plainly and whole and joint.builder.add_batch(batch, self.done, joint.runs):
             joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
@@ -239,7 +252,7 @@ class _Work:
             apart = self._rules.keep and not joint.reaches(one.offset)
             if apart or (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
                 self._close(joint, one.offset)
-                joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch)
+                joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch, why)
                 joint.add(one)
             joint.epoch = batch.leader_epoch
         joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
@@ -267,7 +280,7 @@ class _Work:
         batch = joint.builder.build(joint.runs[0][0], joint.epoch)
         if not self._rules.largest or batch.size <= self._rules.largest:
             runs = tuple((first, count) for first, count in joint.runs)
-            self._emit(Parcel(batch, runs, next_source, joint.epoch, fresh=True))
+            self._emit(Parcel(batch, runs, next_source, joint.epoch, joint.why))
             return
         records = list(records_of(batch))
         offsets = [first + number for first, count in joint.runs for number in range(count)]
@@ -277,7 +290,7 @@ class _Work:
             return
         half = len(originals) // 2
         for part, until in ((originals[:half], originals[half].offset), (originals[half:], next_source)):
-            smaller = _Joint(joint.codec, self._rules.largest, joint.epoch)
+            smaller = _Joint(joint.codec, self._rules.largest, joint.epoch, joint.why)
             for one in part:
                 smaller.add(one)
             self._close(smaller, until)
@@ -297,8 +310,9 @@ class _Work:
 class _Joint:
     """Records from several batches on their way into one."""
 
-    def __init__(self, codec: int, largest: int, epoch: int) -> None:
+    def __init__(self, codec: int, largest: int, epoch: int, why: str) -> None:
         self.codec = codec
+        self.why = why
         self.builder = Builder(codec, largest)
         self.runs: list[list[int]] = []
         self.next_source = 0

@@ -34,6 +34,7 @@ class Reader:
         rules: Callable[[], Rules],
         *,
         queued: Callable[[Cursor, bool], None],
+        throttled: Callable[[float], None],
         lost: Callable[[Cursor, str, bool], None],
     ) -> None:
         self._source = source
@@ -43,6 +44,7 @@ class Reader:
         self._pace = pace
         self._rules = rules
         self._queued = queued
+        self._throttled = throttled
         self._lost = lost
         self._cursors: dict[Place, Cursor] = {}
         self._asked: dict[Place, tuple[Cursor, int]] = {}  # with the generation that asked
@@ -112,6 +114,7 @@ class Reader:
         self._take(wanted, answers)
         self._pace.spent(sum(len(one.data) for one in answers))
         if session.throttled:
+            self._throttled(session.throttled)
             await asyncio.sleep(session.throttled)  # the broker would only keep the next request waiting
 
     async def _idle(self) -> None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from heliograph.copy.counts import Counts
 from heliograph.copy.work import Copied, MirrorPartition, Notice, Position, Progress, Refusal
 
 
@@ -79,8 +80,7 @@ class Report:
     lease: str
     attempt: int
     ask: int
-    records: int
-    size: int
+    counts: Counts
     changed: dict[MirrorPartition, Progress]
     refusals: tuple[Refusal, ...]
     notices: tuple[Notice, ...] = ()
@@ -90,8 +90,7 @@ class Report:
         value = {
             "attempt": self.attempt,
             "ask": self.ask,
-            "records": self.records,
-            "bytes": self.size,
+            "counts": self.counts.to_json(),
             "changed": [[*_fields(one), *_progress(at)] for one, at in self.changed.items()],
             "refusals": [
                 [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text, one.final]
@@ -112,13 +111,12 @@ class Report:
             key.decode(),
             fields["attempt"],
             fields["ask"],
-            fields["records"],
-            fields["bytes"],
+            Counts.from_json(fields["counts"]),
             {
                 MirrorPartition(topic, mirror, partition): Progress(
-                    Position(source, target, epoch), end, Copied(*copied)
+                    Position(source, target, epoch), end, Copied(*copied), start
                 )
-                for topic, mirror, partition, source, target, epoch, end, *copied in fields["changed"]
+                for topic, mirror, partition, source, target, epoch, start, end, *copied in fields["changed"]
             },
             tuple(
                 Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text, final)
@@ -139,4 +137,4 @@ def _fields(partition: MirrorPartition) -> tuple[str, str, int]:
 def _progress(at: Progress) -> tuple[int, ...]:
     position, copied = at.position, at.copied
     totals = copied.records, copied.size, copied.newest, copied.landed
-    return position.source, position.target, position.epoch, at.source_end, *totals
+    return position.source, position.target, position.epoch, at.source_start, at.source_end, *totals

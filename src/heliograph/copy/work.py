@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
+from heliograph.copy.counts import Counts
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Intervals
 
@@ -106,11 +107,15 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown)."""
+    """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown).
+
+    `source_start` is where the source begins: what retention has left.
+    """
 
     position: Position
     source_end: int
     copied: Copied = field(default_factory=Copied)
+    source_start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +124,14 @@ class Outcome:
 
     lease: str
     ended: str  # "deadline" or "stopped"
-    records: int
-    size: int
+    counts: Counts
     progress: dict[MirrorPartition, Progress]
     refusals: tuple[Refusal, ...]
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def records(self) -> int:
+        return self.counts.records
 
 
 def producer_id(flow: str, partition: MirrorPartition) -> int:

@@ -50,6 +50,7 @@ class Writer:
         *,
         landed: Callable[[Cursor, Sent], None],
         settled: Callable[[list[Cursor]], None],
+        throttled: Callable[[float], None],
         lost: Callable[[Cursor, str, bool], None],
     ) -> None:
         self._target = target
@@ -59,6 +60,7 @@ class Writer:
         self._park = park
         self._landed = landed
         self._settled = settled
+        self._throttled = throttled
         self._lost = lost
         self._line: deque[Cursor] = deque()  # partitions with something to send, in turn
         self._in_line: set[Cursor] = set()
@@ -159,6 +161,7 @@ class Writer:
     def _heed(self, throttled: float) -> None:
         """A broker over its quota answers late and says for how long it will not listen."""
         if throttled > 0:
+            self._throttled(throttled)
             self._throttled_until = time.monotonic() + throttled
             asyncio.get_running_loop().call_later(throttled + 0.001, self.pump)
 

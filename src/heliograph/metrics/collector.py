@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 from heliograph import __version__
 from heliograph.metrics import definitions as of
 from heliograph.metrics.bounds import Detail
-from heliograph.metrics.connect import put_connectors, put_tasks
+from heliograph.metrics.connect import put_connectors, put_rebalances, put_tasks
 from heliograph.metrics.mm2 import put_checkpoints, put_source
 from heliograph.metrics.own import put_copying, put_events, put_keeping, put_state
 from heliograph.metrics.sheet import Family, Sheet
@@ -37,6 +37,7 @@ class Collector:
         deployed = {flow: connectors.deployed(flow) for flow in flows}
         runners = {flow: one.runner for flow, one in deployed.items() if one is not None and one.runner is not None}
         measures = {flow: runner.measures() for flow, runner in runners.items()}
+        put_rebalances(sheet, [runner.leases() for runner in runners.values()])
         topics = sum(len({one.partition.topic for one in some}) for some in measures.values())
         shown = Detail.asked(detail, topics, sum(map(len, measures.values())))
         for flow, one in deployed.items():

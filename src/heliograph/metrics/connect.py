@@ -1,13 +1,14 @@
 """Connect's metrics of connectors and tasks, by Strimzi's names."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from heliograph.copy.work import MirrorPartition
 from heliograph.metrics import definitions as of
 from heliograph.metrics.sheet import Sheet
 from heliograph.service.connector_states import TaskStatus
 from heliograph.service.flow import Task
-from heliograph.service.measures import Measure
+from heliograph.service.measures import Leases, Measure
+from heliograph.service.tally import Errors
 
 
 def put_connectors(sheet: Sheet, connectors: Mapping[str, list[TaskStatus]]) -> None:
@@ -35,3 +36,24 @@ def put_tasks(sheet: Sheet, connector: str, tasks: list[Task], measures: list[Me
             (of.POLL_RATE, rate),
         ):
             sheet.put(metric, value, connector, str(number))
+        _put_errors(sheet, connector, number, [tally.errors for tally in tallies if tally is not None])
+
+
+def _put_errors(sheet: Sheet, connector: str, number: int, errors: list[Errors]) -> None:
+    refused, parked = sum(one.refused for one in errors), sum(one.parked for one in errors)
+    for metric, value in (
+        (of.RECORD_ERRORS, refused),
+        (of.RECORD_FAILURES, refused),
+        (of.RECORDS_SKIPPED, parked),
+        (of.DEAD_LETTERS, parked),
+        (of.ERRORS_LOGGED, sum(one.logged for one in errors)),
+        (of.LAST_ERROR, max((one.last for one in errors), default=0.0) * 1000),
+    ):
+        sheet.put(metric, value, connector, str(number))
+
+
+def put_rebalances(sheet: Sheet, flows: Collection[Leases]) -> None:
+    sheet.put(of.REBALANCES, sum(one.arrangements for one in flows))
+    sheet.put(of.REBALANCING, any(one.running < one.wanted for one in flows))
+    if flows:
+        sheet.put(of.SINCE_REBALANCE, min(one.since for one in flows) * 1000)

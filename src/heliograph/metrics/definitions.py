@@ -6,6 +6,8 @@ GAUGE, COUNTER = "gauge", "counter"
 
 _SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 _CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
+_ERROR = "kafka_connect_task_error_"
+_REBALANCE = "kafka_connect_worker_rebalance_"
 _PARTITION = ("source", "target", "topic", "partition")
 _GROUP = ("source", "target", "group", "topic", "partition")
 _TASK = ("connector", "task")
@@ -86,7 +88,45 @@ WRITE_RATE = Metric(
 )
 POLL_TOTAL = Metric("kafka_connect_source_task_source_record_poll_total", _TASK, "The same number as write_total.")
 POLL_RATE = Metric("kafka_connect_source_task_source_record_poll_rate", _TASK, "The same number as write_rate.")
-CONNECT = (TASK_STATUS, CONNECTORS, TASKS, *TASKS_OF.values(), WRITE_TOTAL, WRITE_RATE, POLL_TOTAL, POLL_RATE)
+_NOW = "As write_total, it is of the partitions that the task has now."
+RECORD_ERRORS = Metric(
+    f"{_ERROR}total_record_errors",
+    _TASK,
+    f"Records that could not be copied: put aside, or their partition stopped at them. {_NOW}",
+)
+RECORD_FAILURES = Metric(
+    f"{_ERROR}total_record_failures",
+    _TASK,
+    "The same number as total_record_errors: what a second try heals is not counted.",
+)
+RECORDS_SKIPPED = Metric(
+    f"{_ERROR}total_records_skipped", _TASK, "Those of them that were put aside, so that the mirror does not have them."
+)
+DEAD_LETTERS = Metric(
+    f"{_ERROR}deadletterqueue_produce_requests",
+    _TASK,
+    "The same number as total_records_skipped: each of them is in the dead-letter topic before the copy goes on.",
+)
+ERRORS_LOGGED = Metric(
+    f"{_ERROR}total_errors_logged", _TASK, "How often a refusal or a notice about one of its partitions was logged."
+)
+LAST_ERROR = Metric(
+    f"{_ERROR}last_error_timestamp", _TASK, "When the last one was, in milliseconds since 1970; 0 for never."
+)
+TASK_ERRORS = (RECORD_ERRORS, RECORD_FAILURES, RECORDS_SKIPPED, DEAD_LETTERS, ERRORS_LOGGED, LAST_ERROR)
+REBALANCES = Metric(
+    f"{_REBALANCE}completed_rebalances_total",
+    (),
+    "How often partitions were shared out among leases otherwise than before, in all flows.",
+)
+REBALANCING = Metric(f"{_REBALANCE}rebalancing", (), "1 while leases that there should be do not run, 0 otherwise.")
+SINCE_REBALANCE = Metric(
+    f"{_REBALANCE}time_since_last_rebalance_ms", (), "Milliseconds since partitions were last shared out otherwise."
+)
+CONNECT = (
+    *(TASK_STATUS, CONNECTORS, TASKS, *TASKS_OF.values(), WRITE_TOTAL, WRITE_RATE, POLL_TOTAL, POLL_RATE),
+    *(*TASK_ERRORS, REBALANCES, REBALANCING, SINCE_REBALANCE),
+)
 
 # --- ours --------------------------------------------------------------------------------------------------
 
@@ -111,6 +151,32 @@ REFUSALS = _own(
 )
 COPIED_RECORDS = _own("copied_records_total", _FLOW, "Records appended to mirrors.", COUNTER)
 COPIED_BYTES = _own("copied_bytes_total", _FLOW, "Bytes of the batches appended to mirrors.", COUNTER)
+CODEC_BATCHES = _own(
+    "codec_batches_total",
+    ("flow", "codec"),
+    "Batches appended to mirrors, by their compression: `none`, `gzip`, `snappy`, `lz4`, `zstd`.",
+    COUNTER,
+)
+CODEC_BYTES = _own("codec_bytes_total", ("flow", "codec"), "Bytes of these batches, compressed as they are.", COUNTER)
+_HOW = ("flow", "how")
+ENCODED_BATCHES = _own(
+    "encoded_batches_total",
+    _HOW,
+    "Batches appended to mirrors, by how they came about: `as-it-is`, or why they were decoded and encoded anew. "
+    "`thin`: joined with others; `holes`: compacted; `overlap`: begun before the position; `stamped`: with times of "
+    "arrival; `old-format`: of before Kafka 0.11; `too-large`: split; `no-zstd`: the target does not know it; "
+    "`refused`: to find the records that the target does not take. For several reasons, the first.",
+    COUNTER,
+)
+ENCODED_RECORDS = _own("encoded_records_total", _HOW, "Records of these batches.", COUNTER)
+ENCODED_BYTES = _own("encoded_bytes_total", _HOW, "Bytes of these batches.", COUNTER)
+THROTTLED = _own(
+    "throttled_seconds_total",
+    ("flow", "side"),
+    "Seconds in which brokers of the `source`, or of the `target`, had told a lease to stay away, as it is over a "
+    "quota; several brokers at the same time count once, several leases each.",
+    COUNTER,
+)
 LAG_RECORDS = _own("lag_records", _FLOW, "Records that can be read on the source and are not copied yet.")
 LAG_BYTES = _own("lag_bytes", _FLOW, "The same in bytes, estimated by the mean size of the records that were copied.")
 LAG_SECONDS = _own(
@@ -118,6 +184,13 @@ LAG_SECONDS = _own(
     _FLOW,
     "How old the oldest record may be that is not copied, in the partition where that is worst: since when there is "
     "one, or the age of the last record that was copied. 0 if everything is.",
+)
+MARGIN = _own(
+    "retention_margin_records",
+    _FLOW,
+    "How many offsets lie between where the source begins and where copying stands, where that is least among the "
+    "partitions that are a minute or more behind. At 0, what retention deletes next was not copied. Not there while no "
+    "partition is that late.",
 )
 SINCE_COPY = _own("seconds_since_last_copy", _FLOW, "Seconds since anything was copied.")
 NOTICES = _own(
@@ -162,6 +235,11 @@ EVENTS = _own("events_total", ("flow", "level"), "Lines that were logged: `INFO`
 TOPIC_LAG_RECORDS = _own("topic_lag_records", _TOPIC, "As heliograph_lag_records, for one topic of the source.")
 TOPIC_LAG_BYTES = _own("topic_lag_bytes", _TOPIC, "As heliograph_lag_bytes.")
 TOPIC_LAG_SECONDS = _own("topic_lag_seconds", _TOPIC, "As heliograph_lag_seconds.")
+TOPIC_MARGIN = _own(
+    "topic_retention_margin_records",
+    (*_TOPIC, "partition"),
+    "As heliograph_retention_margin_records, with the partition where it is least.",
+)
 TOPIC_SINCE_COPY = _own("topic_seconds_since_last_copy", _TOPIC, "As heliograph_seconds_since_last_copy.")
 TOPIC_RECORDS = _own("topic_copied_records_total", _TOPIC, "As heliograph_copied_records_total.", COUNTER)
 TOPIC_BYTES = _own("topic_copied_bytes_total", _TOPIC, "As heliograph_copied_bytes_total.", COUNTER)
@@ -173,13 +251,14 @@ TOPICS_LEFT_OUT = _own("topics_left_out", _FLOW, "Topics without series of their
 OF_PROCESS = (BUILD, SPARK_UP)
 OF_FLOW = (
     *(FLOW_STATE, MIRRORS, TOPICS_FAILED, PARTITIONS, REFUSALS, COPIED_RECORDS, COPIED_BYTES),
-    *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, SINCE_COPY, NOTICES, NOTICE_RECORDS),
+    *(CODEC_BATCHES, CODEC_BYTES, ENCODED_BATCHES, ENCODED_RECORDS, ENCODED_BYTES, THROTTLED),
+    *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, MARGIN, SINCE_COPY, NOTICES, NOTICE_RECORDS),
     *(LEASES, LEASES_WANTED, LEASE_AGE, LEASE_FAILURES, LEASE_RENEWALS, HEARTBEAT_AGE),
     *(GROUPS, GROUPS_SYNCED, GROUPS_NOT_SYNCED, UNTRANSLATED, CHECKPOINTS),
     *(SYNC_SINCE, SYNC_FAILING, REQUESTS, EVENTS, TOPICS_LEFT_OUT),
 )
 OF_TOPIC = (
-    *(TOPIC_LAG_RECORDS, TOPIC_LAG_BYTES, TOPIC_LAG_SECONDS, TOPIC_SINCE_COPY, TOPIC_RECORDS, TOPIC_BYTES),
-    *(TOPIC_PARTITIONS, TOPIC_STOPPED),
+    *(TOPIC_LAG_RECORDS, TOPIC_LAG_BYTES, TOPIC_LAG_SECONDS, TOPIC_MARGIN, TOPIC_SINCE_COPY),
+    *(TOPIC_RECORDS, TOPIC_BYTES, TOPIC_PARTITIONS, TOPIC_STOPPED),
 )
 OF_PARTITION = (PARTITION_LAG, PARTITION_LAG_SECONDS)

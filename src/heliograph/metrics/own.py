@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from heliograph.control.groups import REFUSED, Verdict
+from heliograph.copy.counts import AS_IT_IS, Amount, Counts
+from heliograph.copy.intake import WHY_ANEW
 from heliograph.metrics import definitions as of
 from heliograph.metrics.bounds import Detail
 from heliograph.metrics.sheet import Sheet
@@ -14,6 +16,7 @@ from heliograph.service.deployed import Deployed
 from heliograph.service.flow import FlowRunner
 from heliograph.service.keeper import Keeper
 from heliograph.service.measures import Measure
+from heliograph.wire.batches import CODECS
 
 _FLOW_STATES = ("running", "starting", "paused", "failed")
 _PARTITION_STATES = ("starting", "aligning", "copying", "caught-up", "waiting", "stopped", "paused")
@@ -52,11 +55,29 @@ def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detai
         sheet.put(of.REFUSALS, count, name, reason, str(final).lower())
     sheet.put(of.COPIED_RECORDS, status.records, name)
     sheet.put(of.COPIED_BYTES, status.size, name)
+    _put_counts(sheet, name, runner.counts())
     for kind in (*_KINDS, *(status.events.keys() - set(_KINDS))):
         sheet.put(of.NOTICES, status.events.get(kind, 0), name, kind)
         sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
     _put_leases(sheet, runner)
     _put_lag(sheet, runner, measures, detail)
+
+
+def _put_counts(sheet: Sheet, flow: str, counts: Counts) -> None:
+    by_codec = {codec: Amount() for codec in CODECS.values()}
+    by_how = {how: Amount() for how in (AS_IT_IS, *WHY_ANEW)}
+    for (codec, how), amount in counts.appended.items():
+        by_codec.setdefault(codec, Amount()).add(amount)
+        by_how[how].add(amount)
+    for codec, amount in by_codec.items():
+        sheet.put(of.CODEC_BATCHES, amount.batches, flow, codec)
+        sheet.put(of.CODEC_BYTES, amount.size, flow, codec)
+    for how, amount in by_how.items():
+        sheet.put(of.ENCODED_BATCHES, amount.batches, flow, how)
+        sheet.put(of.ENCODED_RECORDS, amount.records, flow, how)
+        sheet.put(of.ENCODED_BYTES, amount.size, flow, how)
+    for side, seconds in counts.throttled.items():
+        sheet.put(of.THROTTLED, seconds, flow, side)
 
 
 def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
@@ -74,6 +95,9 @@ def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: 
     sheet.put(of.LAG_RECORDS, sum(one.lag for one in topics.values()), name)
     sheet.put(of.LAG_BYTES, sum(one.lag_bytes for one in topics.values()), name)
     sheet.put(of.LAG_SECONDS, max((one.seconds_behind for one in topics.values()), default=0.0), name)
+    margins = [one.margin for one in topics.values() if one.margin is not None]
+    if margins:
+        sheet.put(of.MARGIN, min(margins)[0], name)
     landed = max((one.landed for one in topics.values()), default=0.0)
     if landed:
         sheet.put(of.SINCE_COPY, max(0.0, time.time() - landed), name)
@@ -94,6 +118,9 @@ def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
     sheet.put(of.TOPIC_LAG_RECORDS, totals.lag, flow, topic)
     sheet.put(of.TOPIC_LAG_BYTES, totals.lag_bytes, flow, topic)
     sheet.put(of.TOPIC_LAG_SECONDS, totals.seconds_behind, flow, topic)
+    if totals.margin is not None:
+        margin, partition = totals.margin
+        sheet.put(of.TOPIC_MARGIN, margin, flow, topic, str(partition))
     if (since := totals.since_copy) is not None:
         sheet.put(of.TOPIC_SINCE_COPY, since, flow, topic)
     sheet.put(of.TOPIC_RECORDS, totals.records, flow, topic)

@@ -24,7 +24,7 @@ how to start Prometheus with them: [deploy/monitoring](../deploy/monitoring/READ
 | `/metrics?detail=partition` | all | per partition | all |
 
 The bounds are for the whole process. MM2's series that stand for a whole topic have `partition="all"`. A flow costs
-about 70 series, a topic {len(of.OF_TOPIC)}, a partition up to {len(of.MM2) - 3}.
+about 110 series, a task of it 11, a topic {len(of.OF_TOPIC)}, a partition up to {len(of.MM2) - 3}.
 A group with checkpoints costs 3 for each of its partitions; where those are more than {MOST_GROUPS}, 3 for each group,
 with `topic="all"`; and none above {MOST_GROUPS} groups. Reasons, kinds, states and levels are short fixed lists.
 `heliograph_topics_left_out` tells how many topics have no series of their own.
@@ -35,13 +35,14 @@ those of what is kept in sync besides records when a setting of it changes.
 ## What is not there
 
 - `record_age_ms` is not measured apart: see below.
-- Of Connect: rebalances, offset commits, task errors, metrics of producers and consumers but for the lag. Heliograph
-  has no such parts. What they are watched for is in `heliograph_flow_state`, `heliograph_partitions`,
-  `heliograph_refusals` and `heliograph_notices_total`.
+- Of Connect: offset commits, how long a rebalance takes, retries and failures of the dead-letter queue, metrics of
+  producers and consumers but for the lag. Heliograph has no such parts, or tries until it succeeds. What they are
+  watched for is in `heliograph_flow_state`, `heliograph_partitions`, `heliograph_refusals` and
+  `heliograph_notices_total`.
 - A latency exists where records have times. Times ahead of this machine's clock count as 0; records from the past
   make a great one, as with MM2.
-- The lag of a partition that is stopped, waiting or paused is as of when it was last read: the source's end is learnt
-  by reading.
+- The lag and the retention margin of a partition that is stopped, waiting or paused are as of when it was last read:
+  where the source begins and ends is learnt by reading.
 """
 
 

@@ -10,12 +10,13 @@ from heliograph.service.window import Spread
 
 @dataclass(slots=True)
 class Totals:
-    """`landed` is when something was copied last, in seconds since 1970, 0 if nothing was; `latency` that of the last
-    batch in milliseconds."""
+    """`margin` is the least there is, with its partition. `landed` is when something was copied last, in seconds since
+    1970, 0 if nothing was; `latency` that of the last batch in milliseconds."""
 
     partitions: int = 0
     stopped: int = 0
     lag: int = 0
+    margin: tuple[int, int] | None = None
     seconds_behind: float = 0.0
     records: int = 0
     size: int = 0
@@ -30,6 +31,9 @@ class Totals:
         self.partitions += 1
         self.stopped += one.state == "stopped"
         self.lag += one.lag
+        if (margin := one.margin) is not None:
+            mine = margin, one.partition.partition
+            self.margin = mine if self.margin is None else min(self.margin, mine)
         tally = one.tally
         if tally is None:
             return

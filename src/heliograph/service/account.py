@@ -4,6 +4,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 
+from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Report
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Outcome, Progress, Refusal
 from heliograph.service.lease import Lease
@@ -13,6 +14,7 @@ from heliograph.service.tally import Tally
 
 log = logging.getLogger(__name__)
 
+_OF_RECORDS = frozenset({"too-large", "refused-by-target", "damaged"})  # reasons to stop that are a record's fault
 SHOWN = 200  # refusals and notices in a written status
 
 
@@ -22,8 +24,7 @@ class Account:
         self._flow_name = flow_name
         self._look = look
         self._kept: frozenset[MirrorPartition] = frozenset()
-        self._records = 0
-        self._size = 0
+        self._counts = Counts()  # of leases that have ended
         self.rate = Rate()
         self.progress: dict[MirrorPartition, Progress] = {}
         self.refusals: dict[MirrorPartition, Refusal] = {}
@@ -33,9 +34,12 @@ class Account:
         self.load = Load()
         self.tallies: dict[MirrorPartition, Tally] = {}
 
-    def totals(self, running: Collection[Lease]) -> tuple[int, int]:
-        """Records and bytes, with what the running leases have reported so far."""
-        return self._records + sum(one.records for one in running), self._size + sum(one.size for one in running)
+    def counts(self, running: Collection[Lease]) -> Counts:
+        """All that was done, with what the running leases have reported so far."""
+        found = self._counts.copy()
+        for one in running:
+            found.add(one.counts)
+        return found
 
     def keep(self, partitions: Collection[MirrorPartition]) -> None:
         """Forget all others."""
@@ -54,7 +58,7 @@ class Account:
         if report.attempt > lease.attempt:  # Spark has started it again: what it did before counts, too
             self.count_reported(lease)
             lease.attempt, lease.notices = report.attempt, 0
-        lease.records, lease.size = report.records, report.size
+        lease.counts = report.counts
         self._note_progress(lease, report.changed)
         self._note_refusals(report.refusals)
         self._note_notices(lease, report.first_notice, report.notices)
@@ -63,13 +67,11 @@ class Account:
 
     def count_reported(self, lease: Lease) -> None:
         """No outcome will come of this: what it last reported is copied all the same."""
-        self._records += lease.records
-        self._size += lease.size
+        self._counts.add(lease.counts)
 
     def count(self, outcome: Outcome, lease: Lease) -> None:
         """What a lease that has ended did."""
-        self._records += outcome.records
-        self._size += outcome.size
+        self._counts.add(outcome.counts)
         self._note_progress(lease, outcome.progress)
         refused = {one.partition: one for one in outcome.refusals}
         for partition in self.refusals.keys() & outcome.progress.keys() - refused.keys():
@@ -95,6 +97,8 @@ class Account:
             self.notices.append(one)
             self.events[one.kind] += 1
             self.records_of_events[one.kind] += one.count
+            parked = one.count if one.kind == "parked" else 0
+            self._note_error(one.partition, refused=parked, parked=parked)
         lease.notices = max(lease.notices, first + len(notices))
 
     def _note_refusals(self, refusals: tuple[Refusal, ...]) -> None:
@@ -102,9 +106,14 @@ class Account:
             before = self.refusals.get(one.partition)
             if before != one and not (before is not None and before.reason == one.reason == ALIGNING):
                 log.log(logging.ERROR if one.final else logging.WARNING, "%s: %s", self._flow_name, one)
+                self._note_error(one.partition, refused=one.reason in _OF_RECORDS)
                 if not one.final:
                     self._look()
             self.refusals[one.partition] = one
+
+    def _note_error(self, partition: MirrorPartition, refused: int, parked: int = 0) -> None:
+        if partition in self._kept:
+            self.tallies.setdefault(partition, Tally()).errors.note(refused, parked)
 
     def _cured(self, changed: Mapping[MirrorPartition, Progress]) -> None:
         """What was waiting and moves again waits no longer."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from heliograph.control.kept_offsets import check
+from heliograph.copy.counts import Counts
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command
@@ -95,7 +96,9 @@ class FlowRunner:
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
         self._account = Account(flow.name, self._look.set)
-        self._rearranged = 0.0
+        self._rearranged = 0.0  # when it was last looked at
+        self._arrangements = 0
+        self._arranged = time.monotonic()  # when the last of them was made
         self._commands_from = 0
         self._progress_from = 0
         self._started = False
@@ -361,7 +364,11 @@ class FlowRunner:
         load, paused = self._account.load, self.flow.paused_topics
         load.forget(self._mirrors.partitions)
         partitions = [one for one in self._mirrors.partitions if one.topic not in paused]
-        self._assignment = assign(partitions, self._assignment, self.flow.tasks_max, load.per_second())
+        before = self._assignment
+        self._assignment = assign(partitions, before, self.flow.tasks_max, load.per_second())
+        if self._assignment != before:
+            self._arrangements += 1
+            self._arranged = time.monotonic()
         self._enough_loops()
         self._assigned.set()
         changes, ending = rearranged(list(self._leases.values()), self._assignment)
@@ -440,9 +447,21 @@ class FlowRunner:
             for one in self._mirrors.partitions
         ]
 
+    def counts(self) -> Counts:
+        """All that was done since the flow runs."""
+        return self._account.counts(self._leases.values())
+
     def leases(self) -> Leases:
         oldest = max((one.age() for one in self._leases.values()), default=0.0)
-        return Leases(len(self._assignment), len(self._leases), oldest, self._lease_failures, self._renewals)
+        return Leases(
+            len(self._assignment),
+            len(self._leases),
+            oldest,
+            self._lease_failures,
+            self._renewals,
+            self._arrangements,
+            time.monotonic() - self._arranged,
+        )
 
     def _state_of(self, one: MirrorPartition) -> str:
         if one.topic in self.flow.paused_topics:
@@ -467,12 +486,13 @@ class FlowRunner:
 
     def sample(self) -> None:
         """Take note of the totals, for the rates."""
-        self._account.rate.note(*self._account.totals(self._leases.values()))
+        counts = self.counts()
+        self._account.rate.note(counts.records, counts.size)
 
     def status(self, most: int | None = None) -> FlowStatus:
         """With `most`, at most so many refusals and notices."""
         account, partitions = self._account, self._mirrors.partitions
-        records, size = account.totals(self._leases.values())
+        counts = self.counts()
         records_rate, bytes_rate = account.rate.per_second()
         paused = self.flow.paused_topics
         known = self._started and all(one in account.progress or one.topic in paused for one in partitions)
@@ -483,8 +503,8 @@ class FlowRunner:
             len(self._mirrors.synced.partitions),
             len(partitions),
             len(self._leases),
-            records,
-            size,
+            counts.records,
+            counts.size,
             records_rate,
             bytes_rate,
             lag if known else None,

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Change
 from heliograph.copy.work import MirrorPartition
 
@@ -19,8 +20,7 @@ class Lease:
     number: int  # its place in the assignment
     partitions: tuple[MirrorPartition, ...]
     attempt: int = 0  # Spark's, the last that was heard of
-    records: int = 0
-    size: int = 0
+    counts: Counts = field(default_factory=Counts)
     notices: int = 0
     _born: float = field(default_factory=time.monotonic)
     _until: float = 0.0

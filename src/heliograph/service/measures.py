@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from heliograph.copy.work import MirrorPartition, Progress
 from heliograph.service.tally import Tally
 
+_LATE = 60.0  # seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -20,16 +22,29 @@ class Measure:
         at = self.progress
         return 0 if at is None else max(0, at.source_end - at.position.source)
 
+    @property
+    def margin(self) -> int | None:
+        """How many offsets the source could delete before it came to what is not copied; None if that is not late, as
+        then it is copied long before."""
+        if self.progress is None or self.tally is None or self.tally.seconds_behind() < _LATE:
+            return None
+        return max(0, self.progress.position.source - self.progress.source_start)
+
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """How many there should be and are, the seconds that the oldest runs, and what became of others."""
+    """How many there should be and are, the seconds that the oldest runs, and what became of others.
+
+    `arrangements` is how often partitions were shared out among them, `since` how many seconds ago.
+    """
 
     wanted: int
     running: int
     oldest: float
     failures: int
     renewals: int
+    arrangements: int
+    since: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What was copied of one partition since its flow runs: totals, rates, how old records were, how long it is behind."""
+"""What was copied of one partition since its flow runs: totals, rates, how old records were, how long it is behind;
+and what went wrong."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,6 +8,23 @@ from heliograph.copy.work import Copied, Progress
 from heliograph.service.window import Window
 
 _LEASES = 4  # that may still speak of one partition
+
+
+@dataclass(slots=True)
+class Errors:
+    """How many records were not taken, how many of these were put aside, and how often anything was logged; `last` is
+    when, in seconds since 1970, 0 for never."""
+
+    refused: int = 0
+    parked: int = 0
+    logged: int = 0
+    last: float = 0.0
+
+    def note(self, refused: int, parked: int) -> None:
+        self.refused += refused
+        self.parked += parked
+        self.logged += 1
+        self.last = time.time()
 
 
 @dataclass(slots=True)
@@ -21,6 +39,7 @@ class Tally:
     records_lately: Window = field(default_factory=Window)
     size_lately: Window = field(default_factory=Window)
     ages: Window = field(default_factory=Window)
+    errors: Errors = field(default_factory=Errors)
     _of_leases: dict[tuple[str, int], Copied] = field(default_factory=dict)  # of the last few
     _known_since: float = field(default_factory=time.time)
     _behind_since: float | None = None

@@ -1,0 +1,68 @@
+"""What a lease has done in all, in a fixed set of numbers, however many partitions it has."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SOURCE, TARGET = "source", "target"
+AS_IT_IS = "as-it-is"
+
+
+@dataclass(slots=True)
+class Amount:
+    batches: int = 0
+    records: int = 0
+    size: int = 0
+
+    def add(self, other: "Amount") -> None:
+        self.batches += other.batches
+        self.records += other.records
+        self.size += other.size
+
+
+@dataclass(slots=True)
+class Counts:
+    """`appended` is by compression and by how the batches came about: as they were fetched, or why they were encoded
+    anew. `throttled` are the seconds in which a broker of the source, or of the target, had told us to stay away."""
+
+    appended: dict[tuple[str, str], Amount] = field(default_factory=dict)
+    throttled: dict[str, float] = field(default_factory=lambda: {SOURCE: 0.0, TARGET: 0.0})
+
+    @property
+    def records(self) -> int:
+        return sum(one.records for one in self.appended.values())
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self.appended.values())
+
+    def append(self, codec: str, why_anew: str, records: int, size: int) -> None:
+        """One batch has landed."""
+        kind = codec, why_anew or AS_IT_IS
+        amount = self.appended.get(kind)
+        if amount is None:
+            amount = self.appended[kind] = Amount()
+        amount.batches += 1
+        amount.records += records
+        amount.size += size
+
+    def add(self, other: "Counts") -> None:
+        for kind, amount in other.appended.items():
+            self.appended.setdefault(kind, Amount()).add(amount)
+        for side, seconds in other.throttled.items():
+            self.throttled[side] += seconds
+
+    def copy(self) -> "Counts":
+        same = Counts()
+        same.add(self)
+        return same
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "appended": [[*kind, one.batches, one.records, one.size] for kind, one in self.appended.items()],
+            "throttled": {side: round(seconds, 3) for side, seconds in self.throttled.items()},
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "Counts":
+        appended = {(codec, how): Amount(*amount) for codec, how, *amount in fields["appended"]}
+        return cls(appended, fields["throttled"])
