@@ -90,6 +90,41 @@ FLOW = (
     ),
     _lines("Partitions by state", f"sum by (state) (heliograph_partitions{{{_F}}})", "{{state}}"),
     Panel(
+        "Bytes per second, by compression",
+        ((f"sum by (codec) (rate(heliograph_codec_bytes_total{{{_F}}}[1m])) > 0", "{{codec}}"),),
+        "Bps",
+        empty="Nothing is copied",
+    ),
+    Panel(
+        "Records encoded anew, by reason: part of all",
+        (
+            (
+                f'sum by (how) (rate(heliograph_encoded_records_total{{{_F}, how!="as-it-is"}}[5m])) '
+                f"/ on () group_left () sum(rate(heliograph_encoded_records_total{{{_F}}}[5m])) > 0",
+                "{{how}}",
+            ),
+        ),
+        "percentunit",
+        empty="Every batch goes as it is",
+    ),
+    Panel(
+        "Throttled by brokers: part of the time",
+        (
+            (
+                f"sum by (flow, side) (rate(heliograph_throttled_seconds_total{{{_F}}}[1m])) "
+                f"/ on (flow) group_left () sum by (flow) (heliograph_leases_wanted{{{_F}}}) > 0",
+                "{{flow}} {{side}}",
+            ),
+        ),
+        "percentunit",
+        empty="Not throttled",
+    ),
+    Panel(
+        "Records before retention overtakes",
+        ((f"heliograph_retention_margin_records{{{_F}}}", "{{flow}}"),),
+        empty="No partition is late",
+    ),
+    Panel(
         "Not copied, by reason",
         ((f"heliograph_refusals{{{_F}}}", "{{flow}} {{reason}} (final: {{final}})"),),
         empty="Everything is copied",
@@ -120,6 +155,11 @@ TOPIC = (
         "Partitions stopped",
         ((f"heliograph_topic_partitions_stopped{{{_T}}} > 0", "{{flow}} {{topic}}"),),
         empty="No partition is stopped",
+    ),
+    Panel(
+        "Fewest records before retention overtakes",
+        ((f"bottomk(10, heliograph_topic_retention_margin_records{{{_T}}})", "{{flow}} {{topic}}-{{partition}}"),),
+        empty="No partition is late",
     ),
     _lines("Partitions", f"sum by (flow) (heliograph_topic_partitions{{{_T}}})", "{{flow}}"),
     _lines("By partition, MM2's name", f"topk(10, {_MM2}_record_rate)", "{{topic}}-{{partition}}", "cps", _WIDE),
@@ -164,6 +204,11 @@ ENGINE = (
         "kafka_connect_source_task_source_record_write_rate",
         "{{connector}} {{task}}",
         "cps",
+    ),
+    Panel(
+        "Records refused or put aside, by task",
+        (("kafka_connect_task_error_total_record_errors > 0", "{{connector}} {{task}}"),),
+        empty="Every record is taken",
     ),
     _lines("Tasks by state", "count by (status) (kafka_connect_connector_status)", "{{status}}"),
     _lines("Requests besides copying, per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),

@@ -29,7 +29,11 @@ KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_
 _OTHERS = {"up": {"job", "instance"}, "process_cpu_seconds_total": set(), "process_resident_memory_bytes": set()}
 _ADDED = {"job", "instance"}  # to every series that is scraped
 # Panels that are empty where all is well.
-_EMPTY = {"Not in sync"}
+_EMPTY = {
+    "Not in sync",
+    "Records before retention overtakes",
+    "Fewest records before retention overtakes",
+}
 # Those whose causes the flow under test has.
 _FIRING = {
     *("HeliographTaskFailed", "HeliographPartitionStopped", "HeliographTopicNotMirrored", "HeliographDataLoss"),
