@@ -137,6 +137,7 @@ ENGINE = (
     _lines("Requests besides copying, per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
     _lines("Kept in sync: seconds ago", "heliograph_sync_seconds_since_success", "{{flow}} {{kind}}", "s"),
     _lines("Not in sync", "heliograph_sync_failing == 1", "{{flow}} {{kind}}"),
+    _lines("Differences that stay", "heliograph_drift", "{{flow}} {{what}}"),
     _lines("CPU of the driver", 'rate(process_cpu_seconds_total{job="heliograph"}[1m])', "{{instance}}", "percentunit"),
     _lines("Memory of the driver", 'process_resident_memory_bytes{job="heliograph"}', "{{instance}}", "bytes"),
     _lines("Version", "heliograph_build_info", "{{version}} (Python {{python}})"),

@@ -440,9 +440,15 @@ class FlowRunner:
             for one in self._mirrors.partitions
         ]
 
+    @property
+    def too_wide(self) -> int:
+        """Mirrors with more partitions than their topics."""
+        return len(self._mirrors.synced.too_wide)
+
     def leases(self) -> Leases:
-        oldest = max((one.age() for one in self._leases.values()), default=0.0)
-        return Leases(len(self._assignment), len(self._leases), oldest, self._lease_failures, self._renewals)
+        running = [one.age() for one in self._leases.values() if one.runs]
+        failures, renewals = self._lease_failures, self._renewals
+        return Leases(len(self._assignment), len(running), max(running, default=0.0), failures, renewals)
 
     def _state_of(self, one: MirrorPartition) -> str:
         if one.topic in self.flow.paused_topics:
@@ -482,7 +488,7 @@ class FlowRunner:
             self.flow.name,
             len(self._mirrors.synced.partitions),
             len(partitions),
-            len(self._leases),
+            sum(one.runs for one in self._leases.values()),
             records,
             size,
             records_rate,

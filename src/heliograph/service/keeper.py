@@ -145,6 +145,12 @@ class Keeper:
             if every is not None
         ]
 
+    def drift(self) -> dict[str, int]:
+        """What could not be carried over to mirrors the last time, though the jobs themselves went well."""
+        if SOURCE not in self.flow.parts:
+            return {}
+        return {"settings": len(self._failed_settings), "access rules": len(self._acls.refused)}
+
     @property
     def requests(self) -> int:
         """How many were sent so far, to both clusters."""
