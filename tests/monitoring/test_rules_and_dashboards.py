@@ -5,25 +5,21 @@ import re
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
 import promql_parser
 import pytest
 import yaml
 
 from heliograph.metrics import definitions as of
-from heliograph.sandbox.ports import free_ports
 from logs import until
 from monitoring.conftest import GROUP, WELL, Watched, lose_records
+from monitoring.prometheus import Prometheus, looking_at, rules
 from monitoring.tools import tool
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
-RULES = MONITORING / "prometheus" / "heliograph-rules.yml"
 TESTS = MONITORING / "prometheus" / "heliograph-rules-test.yml"
 DASHBOARDS = sorted((MONITORING / "grafana" / "dashboards").glob("*.json"))
 KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)}
@@ -32,16 +28,11 @@ _OTHERS = {"up": {"job", "instance"}, "process_cpu_seconds_total": set(), "proce
 _ADDED = {"job", "instance"}  # to every series that is scraped
 # Panels that are empty where all is well.
 _EMPTY = {"Not in sync"}
-# Those whose causes the flow under test has.
-_FIRING = {
+# Those whose causes the flow under test has; those of the others: test_alerts.py.
+FIRING = {
     *("HeliographTaskFailed", "HeliographPartitionStopped", "HeliographTopicNotMirrored", "HeliographDataLoss"),
     *("HeliographGroupActive",),
 }
-
-
-def _rules(kind: str) -> list[dict[str, Any]]:
-    groups = yaml.safe_load(RULES.read_text())["groups"]
-    return [rule for group in groups for rule in group["rules"] if kind in rule]
 
 
 def _panels() -> list[tuple[str, str]]:
@@ -55,7 +46,7 @@ def _panels() -> list[tuple[str, str]]:
 
 
 def _expressions() -> list[str]:
-    return [rule["expr"] for rule in (*_rules("alert"), *_rules("record"))] + [expr for _title, expr in _panels()]
+    return [rule["expr"] for rule in (*rules("alert"), *rules("record"))] + [expr for _title, expr in _panels()]
 
 
 @pytest.mark.parametrize("expression", sorted(set(_expressions())))
@@ -84,7 +75,7 @@ def test_each_alert_has_a_severity_words_a_page_and_a_test() -> None:
         for line in (ROOT / "docs" / "operations.md").read_text().splitlines()
         if line.startswith("#")
     }
-    alerts = {rule["alert"]: rule for rule in _rules("alert")}
+    alerts = {rule["alert"]: rule for rule in rules("alert")}
     tested = {
         re.findall(r'alertname="(\w+)"', sample["labels"])[0]
         for case in yaml.safe_load(TESTS.read_text())["tests"]
@@ -123,60 +114,18 @@ def test_the_configuration_is_one_that_prometheus_takes() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-class Prometheus:
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/api/v1"
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self._url}/query?{urlencode({'query': expression})}", timeout=30) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-            return found
-
-    def up(self) -> bool:
-        try:
-            return bool(self.query('up{job="heliograph"} == 1'))
-        except OSError:
-            return False
-
-
 @pytest.fixture(scope="module")
 def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Looks every second, and waits for nothing."""
-    folder = tmp_path_factory.mktemp("prometheus")
-    (port,) = free_ports(1)
-    (folder / "rules.yml").write_text(re.sub(r"for: \d+m", "for: 0s", RULES.read_text()))
-    config = yaml.safe_load((RULES.parent / "prometheus.yml").read_text())
-    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config["rule_files"] = ["rules.yml"]
-    del config["alerting"]
-    config["scrape_configs"][0]["static_configs"] = [{"targets": [f"127.0.0.1:{watched.api.port}"]}]
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    with (folder / "log").open("wb") as log:
-        command = [
-            tool("prometheus"),
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address=127.0.0.1:{port}",
-        ]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        one = Prometheus(port)
+    with looking_at(watched.api.port, tmp_path_factory.mktemp("prometheus")) as one:
         until(one.up)
         yield one
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
 
 
 def test_alerts_fire_for_what_goes_wrong_in_a_running_flow(prometheus: Prometheus, watched: Watched) -> None:
-    def firing() -> set[str]:
-        return {one["metric"]["alertname"] for one in prometheus.query('ALERTS{alertstate="firing"}')}
-
     before = {"HeliographDataLoss"}  # which happened before Prometheus looked: a counter that does not grow is no alert
-    until(lambda: firing() >= _FIRING - before)
-    assert firing() <= _FIRING
+    until(lambda: FIRING - before <= prometheus.firing() <= FIRING)
     lose_records(watched)
-    until(lambda: firing() >= _FIRING)
+    until(lambda: prometheus.firing() >= FIRING)
 
 
 def test_every_panel_has_data(prometheus: Prometheus, watched: Watched) -> None:
