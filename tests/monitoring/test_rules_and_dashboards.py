@@ -24,7 +24,10 @@ TESTS = MONITORING / "prometheus" / "heliograph-rules-test.yml"
 DASHBOARDS = sorted((MONITORING / "grafana" / "dashboards").glob("*.json"))
 KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)}
 # Of Prometheus itself, and of prometheus-client.
-_OTHERS = {"up": {"job", "instance"}, "process_cpu_seconds_total": set(), "process_resident_memory_bytes": set()}
+_OTHERS = {
+    "up": {"job", "instance"},
+    **{f"process_{name}": set() for name in ("cpu_seconds_total", "resident_memory_bytes", "start_time_seconds")},
+}
 _ADDED = {"job", "instance"}  # to every series that is scraped
 # Panels that are empty where all is well.
 _EMPTY = {"Not in sync"}
