@@ -54,8 +54,11 @@ class Deployment:
     def start(self) -> None:
         """Spark comes up with `let_spark_start`, and has room for as many leases as there are at first."""
         options = ("--rest", f"127.0.0.1:{self.port}", "--master", "local[2,4]")
-        log = self.file.with_suffix(".log")
-        self.process = start("run", self.file, *options, log=log, JAVA_HOME=str(self.java))
+        self.process = start("run", self.file, *options, log=self.log, JAVA_HOME=str(self.java))
+
+    @property
+    def log(self) -> Path:
+        return self.file.with_suffix(".log")
 
     def let_spark_start(self) -> None:
         if (self.java / "go").exists():
@@ -216,6 +219,7 @@ def _properties(pair: Pair, mid: Log) -> str:
         f"NEAR->MID.heliograph.topics.paused = {SLOW}",
         "MID->FAR.enabled = true",
         "MID->FAR.topics = only-heartbeats",
+        "MID->FAR.sync.topic.acls.enabled = false",
         "emit.heartbeats.enabled = false",
         "NEAR->MID.emit.heartbeats.enabled = true",
         "NEAR->MID.heartbeats.replication.enabled = false",
@@ -265,3 +269,22 @@ def test_alerts_fire_for_their_cause(deployment: Deployment, cause: Cause) -> No
         missing -= deployment.prometheus.firing()
         time.sleep(0.2)
     deployment.well = True
+
+
+def test_an_outage_is_logged_once(deployment: Deployment) -> None:
+    """That of the cluster in the middle, as long as it lasts."""
+    if not deployment.well:
+        pytest.skip("there was none")
+    refused = [line.partition(" ")[2] for line in deployment.log.read_text().splitlines() if "Connect call" in line]
+    assert any("lease 0 failed" in line for line in refused)
+    assert any("topics could not be refreshed" in line for line in refused)
+    assert any("checkpoints could not be synced" in line for line in refused)
+    assert len(refused) == len(set(refused))
+
+
+def test_what_is_not_allowed_is_named(deployment: Deployment) -> None:
+    if not deployment.well:
+        pytest.skip("nothing was asked for")
+    rule = f"rule ALLOW READ on topic NEAR.{FOREIGN} to User:reader from host *"
+    told = f"{rule} could not be created: CLUSTER_AUTHORIZATION_FAILED: needs ALTER permission."
+    assert told in deployment.log.read_text()

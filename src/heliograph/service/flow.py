@@ -19,6 +19,7 @@ from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
 from heliograph.service.account import SHOWN, Account
 from heliograph.service.assignment import Assignment, assign
+from heliograph.service.complaints import Complaints
 from heliograph.service.lease import Lease, rearranged
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
@@ -91,6 +92,7 @@ class FlowRunner:
         self._leases: dict[str, Lease] = {}  # those that run
         self._lease_failures = 0
         self._renewals = 0
+        self._complaints = Complaints()
         self._failed: dict[int, str] = {}  # number of a lease -> what became of it, until it runs again
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
@@ -202,9 +204,10 @@ class FlowRunner:
             except Exception as error:
                 if self._stop.is_set():
                     return
-                self._failed[number] = _one_line(error)
+                self._failed[number] = why = _one_line(error)
                 self._lease_failures += 1
-                log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error))
+                if self._complaints.is_new(number, why):
+                    log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, why)
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _one_lease(self, lease: Lease) -> None:
@@ -219,9 +222,14 @@ class FlowRunner:
             raise
         else:
             self._account.count(outcome, lease)
-            self._failed.pop(lease.number, None)
+            self._runs_again(lease)
         finally:
             del self._leases[lease.id]
+
+    def _runs_again(self, lease: Lease) -> None:
+        self._failed.pop(lease.number, None)
+        if self._complaints.is_well(lease.number):
+            log.info("%s: lease %d runs again", self.flow.name, lease.number)
 
     async def _outcome(self, work: Work, lease: Lease) -> Outcome:
         outcome = asyncio.ensure_future(self._run_lease(work))
@@ -270,7 +278,7 @@ class FlowRunner:
                             report = Report.from_record(record.key, record.value)
                             lease = self._leases.get(report.lease)  # none: another run's, or one that has ended
                             if lease is not None and self._account.hear(report, lease):
-                                self._failed.pop(lease.number, None)
+                                self._runs_again(lease)
                                 if report.ask:
                                     asking[report.lease] = (report.attempt, report.ask)
                     await self._grant(asking)
@@ -331,8 +339,11 @@ class FlowRunner:
                     await self._refresh(topics)
                 elif began - self._rearranged >= _REARRANGE_EVERY:
                     await self._arrange()
+                if self._complaints.is_well("topics"):
+                    log.info("%s: topics are refreshed again", self.flow.name)
             except WireError as error:
-                log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
+                if self._complaints.is_new("topics", str(error)):
+                    log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
             except Exception:
                 log.exception("%s: topics could not be refreshed", self.flow.name)
             took = time.monotonic() - began
