@@ -64,12 +64,8 @@ class Deployment:
         if (self.java / "go").exists():
             return
         (self.java / "go").touch()
-        until(lambda: self.value('heliograph_spark_up and on () heliograph_leases{flow="MID->FAR"} == 1') == 1, 120)
-        until(lambda: self.value(f'heliograph_topic_copied_records_total{{topic="{WELL}"}} > 0') is not None, 120)
-
-    def value(self, expression: str) -> float | None:
-        found = self.prometheus.query(expression)
-        return float(found[0]["value"][1]) if found else None
+        copied = f'heliograph_topic_copied_records_total{{topic=~"{WELL}|{FOREIGN}|heartbeats"}} > 0'
+        until(lambda: len(self.prometheus.query(copied)) == 3, 120)
 
     def enable(self, flow: str) -> None:
         """Another flow of the file."""
