@@ -36,6 +36,9 @@ class Prometheus:
     def range(self, expression: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
         return self._ask("query_range", {"query": expression, "start": start, "end": end, "step": step})
 
+    def firing(self) -> set[str]:
+        return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}')}
+
     def up(self) -> bool:
         """Whether it has seen Heliograph."""
         try:

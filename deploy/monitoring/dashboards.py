@@ -214,6 +214,7 @@ ENGINE = (
     _lines("Requests besides copying, per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
     _lines("Kept in sync: longest ago", "max by (kind) (heliograph_sync_seconds_since_success)", "{{kind}}", "s"),
     Panel("Not in sync", (("heliograph_sync_failing == 1", "{{flow}} {{kind}}"),), empty="Everything is in sync"),
+    Panel("Differences that stay", (("heliograph_drift > 0", "{{flow}} {{what}}"),), empty="None"),
     _lines("CPU of the driver", 'rate(process_cpu_seconds_total{job="heliograph"}[1m])', "{{instance}}", "percentunit"),
     _lines("Memory of the driver", 'process_resident_memory_bytes{job="heliograph"}', "{{instance}}", "bytes"),
     Panel("Version", (("heliograph_build_info", "{{version}} (Python {{python}})"),), kind="stat"),

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer
-from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka import KafkaConsumer
+from kafka.admin import ACLOperation, ResourceType
 
+from access import GUARDED, deny
 from copying.lease import copy, only
 from heliograph.control.kept_offsets import CannotKeepOffsets, check
 from heliograph.copy.ledger import Ledger
@@ -188,31 +189,9 @@ def test_mirrors_topics_and_offsets_that_are_not_there(pair: Pair, topic: str) -
 @pytest.fixture(scope="module")
 def guarded(pair: Pair) -> Iterator[Log]:
     """A cluster where everybody may do what no rule is about."""
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-        "super.users": "User:nobody",
-    }
     with Sandbox() as sandbox:
-        (cluster,) = sandbox.start({"G": ClusterSpec(settings=settings, fast_start=True)})
+        (cluster,) = sandbox.start({"G": ClusterSpec(settings=GUARDED, fast_start=True)})
         yield Log(cluster.bootstrap)
-
-
-def _deny(log: Log, kind: ResourceType, name: str, operation: ACLOperation) -> None:
-    admin: Any = KafkaAdminClient(bootstrap_servers=log.bootstrap)
-    rule = ACL("User:ANONYMOUS", "*", operation, ACLPermissionType.DENY, ResourcePattern(kind, name))
-    # Without another rule, one that denies something leaves the rest denied too.
-    rest = ACL("User:ANONYMOUS", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
-    admin.create_acls([rule, rest])
-    deadline = time.monotonic() + PATIENCE
-    while len(admin.describe_acls(_all_of(kind, name))[0]) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    admin.close()
-
-
-def _all_of(kind: ResourceType, name: str) -> Any:
-    return ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, ResourcePattern(kind, name))
 
 
 def test_what_is_not_allowed_is_named(pair: Pair, guarded: Log, topic: str) -> None:
@@ -223,8 +202,8 @@ def test_what_is_not_allowed_is_named(pair: Pair, guarded: Log, topic: str) -> N
     unseen, unset, fine = (f"{topic}-{name}" for name in ("unseen", "unset", "fine"))
     for group in (unseen, unset, fine):
         pair.a.commit(group, topic, 3)
-    _deny(guarded, ResourceType.GROUP, unseen, ACLOperation.DESCRIBE)
-    _deny(guarded, ResourceType.GROUP, unset, ACLOperation.READ)
+    deny(guarded, ResourceType.GROUP, unseen, ACLOperation.DESCRIBE)
+    deny(guarded, ResourceType.GROUP, unset, ACLOperation.READ)
     row = _row(flow, unseen)
     assert (row.state, row.advice) == ("no-permission", f"allow DESCRIBE on group {unseen} on B")
     assert "B says GROUP_AUTHORIZATION_FAILED" in row.text
@@ -236,10 +215,10 @@ def test_what_is_not_allowed_is_named(pair: Pair, guarded: Log, topic: str) -> N
 
     other = f"{topic}-other"
     pair.a.commit(other, topic, 3)
-    _deny(guarded, ResourceType.TOPIC, f"A.{topic}", ACLOperation.READ)
+    deny(guarded, ResourceType.TOPIC, f"A.{topic}", ACLOperation.READ)
     row = _row(flow, other)
     assert (row.state, row.text) == ("no-permission", f"B does not allow READ on topic A.{topic}")
-    _deny(guarded, ResourceType.TOPIC, f"A.{topic}", ACLOperation.DESCRIBE)
+    deny(guarded, ResourceType.TOPIC, f"A.{topic}", ACLOperation.DESCRIBE)
     assert _row(flow, other).text == f"B says TOPIC_AUTHORIZATION_FAILED of topic A.{topic}"
 
     # And on the source.
@@ -248,7 +227,7 @@ def test_what_is_not_allowed_is_named(pair: Pair, guarded: Log, topic: str) -> N
     back = _flow(Pair(guarded, pair.b), topic)
     copy(back)
     guarded.commit(f"{topic}-mine", topic, 3)
-    _deny(guarded, ResourceType.GROUP, f"{topic}-mine", ACLOperation.DESCRIBE)
+    deny(guarded, ResourceType.GROUP, f"{topic}-mine", ACLOperation.DESCRIBE)
     found = _standing(back, f"{topic}-mine")
     assert (found.state, found.partitions) == ("no-permission", ())
     assert "A says GROUP_AUTHORIZATION_FAILED" in found.text
@@ -258,7 +237,7 @@ def test_a_mirror_whose_records_may_not_be_deleted_cannot_keep_offsets(pair: Pai
     flow, mirror = Pair(pair.a, guarded).flow(), f"A.{topic}"
     guarded.create(mirror)
     on(guarded, lambda client: check(flow, client, [mirror]))
-    _deny(guarded, ResourceType.TOPIC, mirror, ACLOperation.DELETE)
+    deny(guarded, ResourceType.TOPIC, mirror, ACLOperation.DELETE)
     with pytest.raises(CannotKeepOffsets, match=f"records of {mirror} may not be deleted"):
         on(guarded, lambda client: check(flow, client, [mirror]))
 
@@ -372,7 +351,7 @@ def test_names_that_are_not_there_are_answered_with_the_nearest(pair: Pair, topi
 
 def test_without_the_right_to_transactions_offsets_cannot_be_kept(pair: Pair, guarded: Log, topic: str) -> None:
     flow = Pair(pair.a, guarded).flow()
-    _deny(guarded, ResourceType.TRANSACTIONAL_ID, "heliograph.A->B.check", ACLOperation.WRITE)
+    deny(guarded, ResourceType.TRANSACTIONAL_ID, "heliograph.A->B.check", ACLOperation.WRITE)
     with pytest.raises(CannotKeepOffsets) as raised:
         on(guarded, lambda client: check(flow, client, []))
     assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in str(raised.value)

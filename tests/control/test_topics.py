@@ -8,9 +8,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from copying.lease import copy, only, prepare
 from heliograph.control.configs import new_mirror_configs
-from heliograph.control.topics import plan, wanted_partitions
+from heliograph.control.topics import Synced, plan, sync_topics, wanted_partitions
 from heliograph.model.flow import Cluster, Flow
-from heliograph.wire.cluster import NO_ID, Topic
+from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.topics import ConfigEntry
 from logs import Pair, some_records
 
@@ -22,6 +22,19 @@ def _topics(**partitions: int) -> dict[str, Topic]:
         name.replace("__", "."): Topic(name.replace("__", "."), NO_ID, False, dict.fromkeys(range(count), 1))
         for name, count in partitions.items()
     }
+
+
+def _synced(flow: Flow) -> Synced:
+    async def main() -> Synced:
+        source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+        try:
+            await asyncio.gather(source.connect(), target.connect())
+            return await sync_topics(flow, source, target, (await source.metadata(None)).topics)
+        finally:
+            source.close()
+            target.close()
+
+    return asyncio.run(main())
 
 
 def test_missing_mirrors_are_created_and_small_ones_grown() -> None:
@@ -63,6 +76,9 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
     pair.a.grow(topic, 5)
     asyncio.run(prepare(flow))
     assert pair.b.partitions(f"A.{topic}") == 5
+    assert _synced(flow).too_wide == {}
+    pair.b.grow(f"A.{topic}", 7)
+    assert _synced(flow) == Synced({topic: 5}, {}, {topic: 7})
     admin = KafkaAdminClient(bootstrap_servers=pair.b.bootstrap)
     described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, f"A.{topic}")])
     admin.close()

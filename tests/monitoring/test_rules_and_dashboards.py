@@ -7,26 +7,28 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import promql_parser
 import pytest
 import yaml
-from prometheus import Prometheus, scraping
+from prometheus import Prometheus
 
 from heliograph.metrics import definitions as of
 from logs import PATIENCE, until
 from monitoring.conftest import GROUP, WELL, Watched, lose_records
+from monitoring.prometheus import looking_at, rules
 from monitoring.tools import tool
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
-RULES = MONITORING / "prometheus" / "heliograph-rules.yml"
 TESTS = MONITORING / "prometheus" / "heliograph-rules-test.yml"
 DASHBOARDS = sorted((MONITORING / "grafana" / "dashboards").glob("*.json"))
 KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)}
 # Of Prometheus itself, and of prometheus-client.
-_OTHERS = {"up": {"job", "instance"}, "process_cpu_seconds_total": set(), "process_resident_memory_bytes": set()}
+_OTHERS = {
+    "up": {"job", "instance"},
+    **{f"process_{name}": set() for name in ("cpu_seconds_total", "resident_memory_bytes", "start_time_seconds")},
+}
 _ADDED = {"job", "instance"}  # to every series that is scraped
 # Panels that are empty where all is well.
 _EMPTY = {
@@ -34,16 +36,11 @@ _EMPTY = {
     "Records before retention overtakes",
     "Fewest records before retention overtakes",
 }
-# Those whose causes the flow under test has.
-_FIRING = {
+# Those whose causes the flow under test has; those of the others: test_alerts.py.
+FIRING = {
     *("HeliographTaskFailed", "HeliographPartitionStopped", "HeliographTopicNotMirrored", "HeliographDataLoss"),
     *("HeliographGroupActive",),
 }
-
-
-def _rules(kind: str) -> list[dict[str, Any]]:
-    groups = yaml.safe_load(RULES.read_text())["groups"]
-    return [rule for group in groups for rule in group["rules"] if kind in rule]
 
 
 def _panels() -> list[tuple[str, str]]:
@@ -57,7 +54,7 @@ def _panels() -> list[tuple[str, str]]:
 
 
 def _expressions() -> list[str]:
-    return [rule["expr"] for rule in (*_rules("alert"), *_rules("record"))] + [expr for _title, expr in _panels()]
+    return [rule["expr"] for rule in (*rules("alert"), *rules("record"))] + [expr for _title, expr in _panels()]
 
 
 @pytest.mark.parametrize("expression", sorted(set(_expressions())))
@@ -86,7 +83,7 @@ def test_each_alert_has_a_severity_words_a_page_and_a_test() -> None:
         for line in (ROOT / "docs" / "operations.md").read_text().splitlines()
         if line.startswith("#")
     }
-    alerts = {rule["alert"]: rule for rule in _rules("alert")}
+    alerts = {rule["alert"]: rule for rule in rules("alert")}
     tested = {
         re.findall(r'alertname="(\w+)"', sample["labels"])[0]
         for case in yaml.safe_load(TESTS.read_text())["tests"]
@@ -127,23 +124,16 @@ def test_the_configuration_is_one_that_prometheus_takes() -> None:
 
 @pytest.fixture(scope="module")
 def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Waits for nothing."""
-    rules = re.sub(r"for: \d+m", "for: 0s", RULES.read_text())
-    folder = tmp_path_factory.mktemp("prometheus")
-    with scraping(tool("prometheus"), f"127.0.0.1:{watched.api.port}", folder, rules) as one:
+    with looking_at(watched.api.port, tmp_path_factory.mktemp("prometheus")) as one:
         until(one.up)
         yield one
 
 
 def test_alerts_fire_for_what_goes_wrong_in_a_running_flow(prometheus: Prometheus, watched: Watched) -> None:
-    def firing() -> set[str]:
-        return {one["metric"]["alertname"] for one in prometheus.query('ALERTS{alertstate="firing"}')}
-
     before = {"HeliographDataLoss"}  # which happened before Prometheus looked: a counter that does not grow is no alert
-    until(lambda: firing() >= _FIRING - before)
-    assert firing() <= _FIRING
+    until(lambda: FIRING - before <= prometheus.firing() <= FIRING)
     lose_records(watched)
-    until(lambda: firing() >= _FIRING)
+    until(lambda: prometheus.firing() >= FIRING)
 
 
 def test_every_panel_has_data(prometheus: Prometheus, watched: Watched) -> None:

@@ -37,12 +37,13 @@ def in_process(*arguments: object) -> Result:
     return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80"})
 
 
-def start(*arguments: object, log: Path) -> subprocess.Popen[bytes]:
+def start(*arguments: object, log: Path, **env: str) -> subprocess.Popen[bytes]:
     """Start and leave running; its own process group, so that all of it can be killed."""
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "heliograph", *map(str, arguments)],
             stdout=output,
             stderr=output,
+            env=os.environ | env,
             start_new_session=True,
         )

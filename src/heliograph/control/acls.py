@@ -49,7 +49,7 @@ class AclSync:
 
     flow: Flow
     _told: str = ""
-    _refused: dict[Acl, str] = field(default_factory=dict)
+    refused: dict[Acl, str] = field(default_factory=dict)  # by the target, the last time
 
     async def missing(self, source: ClusterClient, target: ClusterClient) -> list[Acl]:
         """What the target lacks, with a request to each side; and a word about what is left out."""
@@ -71,10 +71,11 @@ class AclSync:
         """One request more if there are rules missing."""
         missing = await self.missing(source, target)
         outcomes = await create_acls(target, missing)
-        for acl, error in zip(missing, outcomes, strict=True):
-            if error is not None and self._refused.get(acl) != str(error):
+        refused = {acl: str(error) for acl, error in zip(missing, outcomes, strict=True) if error is not None}
+        for acl, error in refused.items():
+            if self.refused.get(acl) != error:
                 log.warning("%s: rule %s could not be created: %s", self.flow.name, acl, error)
-                self._refused[acl] = str(error)
+        self.refused = refused
         created = outcomes.count(None)
         if created:
             log.info("%s: %d access rules created on the target", self.flow.name, created)

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heliograph.control.configs import ANY_TIME, FAITHFUL, new_mirror_configs
 from heliograph.model.flow import Flow
@@ -51,10 +51,12 @@ def wanted_partitions(flow: Flow, topic: Topic) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """Source topics that have a mirror, with their partition counts, and why others have none."""
+    """Source topics that have a mirror, with their partition counts, and why others have none. `too_wide`: those whose
+    mirrors have more partitions than they should, with how many; no broker takes partitions away."""
 
     partitions: dict[str, int]
     failed: dict[str, str]
+    too_wide: dict[str, int] = field(default_factory=dict)
 
 
 async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, there: Mapping[str, Topic]) -> Synced:
@@ -74,7 +76,13 @@ async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, 
             wanted = min(wanted, len(here[mirror].leaders))
         if name not in failed or mirror in here:
             counts[name] = wanted
-    return Synced(counts, failed)
+    too_wide = {
+        name: count
+        for name in counts
+        if (mirror := flow.mirror_name(name)) in here
+        and (count := len(here[mirror].leaders)) > wanted_partitions(flow, there[name])
+    }
+    return Synced(counts, failed, too_wide)
 
 
 async def _create(

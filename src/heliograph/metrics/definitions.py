@@ -139,6 +139,12 @@ FLOW_STATE = _own(
 )
 MIRRORS = _own("mirrors", _FLOW, "Topics that are mirrored.")
 TOPICS_FAILED = _own("topics_failed", _FLOW, "Topics that are selected and cannot be mirrored.")
+DRIFT = _own(
+    "drift",
+    ("flow", "what"),
+    "What differs between source and target and cannot be put right: mirrors with more `partitions` than their topics, "
+    "topics whose `settings` cannot be carried over, `access rules` that the target does not take.",
+)
 PARTITIONS = _own(
     "partitions",
     ("flow", "state"),
@@ -202,7 +208,7 @@ NOTICE_RECORDS = _own(
     "How many records that was about: lost with `data-loss`, put aside with `parked`, of others with `foreign-writer`.",
     COUNTER,
 )
-LEASES = _own("leases", _FLOW, "Leases that run.")
+LEASES = _own("leases", _FLOW, "Leases that run; those for which Spark has no place do not.")
 LEASES_WANTED = _own("leases_wanted", _FLOW, "Leases that there should be.")
 LEASE_AGE = _own("lease_age_seconds", _FLOW, "How long the oldest of them runs, renewals included.")
 LEASE_FAILURES = _own("lease_failures_total", _FLOW, "Leases that failed and were begun again.", COUNTER)
@@ -250,7 +256,7 @@ PARTITION_LAG_SECONDS = _own("partition_lag_seconds", (*_TOPIC, "partition"), "F
 TOPICS_LEFT_OUT = _own("topics_left_out", _FLOW, "Topics without series of their own, as there are too many.")
 OF_PROCESS = (BUILD, SPARK_UP)
 OF_FLOW = (
-    *(FLOW_STATE, MIRRORS, TOPICS_FAILED, PARTITIONS, REFUSALS, COPIED_RECORDS, COPIED_BYTES),
+    *(FLOW_STATE, MIRRORS, TOPICS_FAILED, DRIFT, PARTITIONS, REFUSALS, COPIED_RECORDS, COPIED_BYTES),
     *(CODEC_BATCHES, CODEC_BYTES, ENCODED_BATCHES, ENCODED_RECORDS, ENCODED_BYTES, THROTTLED),
     *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, MARGIN, SINCE_COPY, NOTICES, NOTICE_RECORDS),
     *(LEASES, LEASES_WANTED, LEASE_AGE, LEASE_FAILURES, LEASE_RENEWALS, HEARTBEAT_AGE),

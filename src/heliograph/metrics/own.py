@@ -49,6 +49,7 @@ def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detai
     status, name = runner.status(), runner.flow.name
     sheet.put(of.MIRRORS, status.mirrors, name)
     sheet.put(of.TOPICS_FAILED, len(status.failed_topics), name)
+    sheet.put(of.DRIFT, runner.too_wide, name, "partitions")
     for state in (*_PARTITION_STATES, *(status.states.keys() - set(_PARTITION_STATES))):
         sheet.put(of.PARTITIONS, status.states.get(state, 0), name, state)
     for (reason, final), count in Counter((one.reason, one.final) for one in status.refusals).items():
@@ -136,6 +137,8 @@ def put_keeping(sheet: Sheet, keeper: Keeper) -> None:
         if job.since is not None:
             sheet.put(of.SYNC_SINCE, job.since, name, job.name)
     sheet.put(of.REQUESTS, keeper.requests, name)
+    for what, count in keeper.drift().items():
+        sheet.put(of.DRIFT, count, name, what)
     if CHECKPOINT not in keeper.flow.parts:
         return
     groups = keeper.synced_groups

@@ -55,6 +55,7 @@ class Account:
         """Whether the report of a running lease was to be listened to: not if it is that of an earlier attempt."""
         if report.attempt < lease.attempt:
             return False
+        lease.heard = True
         if report.attempt > lease.attempt:  # Spark has started it again: what it did before counts, too
             self.count_reported(lease)
             lease.attempt, lease.notices = report.attempt, 0

@@ -20,6 +20,7 @@ from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
 from heliograph.service.account import SHOWN, Account
 from heliograph.service.assignment import Assignment, assign
+from heliograph.service.complaints import Complaints
 from heliograph.service.lease import Lease, rearranged
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
@@ -92,6 +93,7 @@ class FlowRunner:
         self._leases: dict[str, Lease] = {}  # those that run
         self._lease_failures = 0
         self._renewals = 0
+        self._complaints = Complaints()
         self._failed: dict[int, str] = {}  # number of a lease -> what became of it, until it runs again
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
@@ -205,9 +207,10 @@ class FlowRunner:
             except Exception as error:
                 if self._stop.is_set():
                     return
-                self._failed[number] = _one_line(error)
+                self._failed[number] = why = _one_line(error)
                 self._lease_failures += 1
-                log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, _one_line(error))
+                if self._complaints.is_new(number, why):
+                    log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, why)
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _one_lease(self, lease: Lease) -> None:
@@ -222,9 +225,14 @@ class FlowRunner:
             raise
         else:
             self._account.count(outcome, lease)
-            self._failed.pop(lease.number, None)
+            self._runs_again(lease)
         finally:
             del self._leases[lease.id]
+
+    def _runs_again(self, lease: Lease) -> None:
+        self._failed.pop(lease.number, None)
+        if self._complaints.is_well(lease.number):
+            log.info("%s: lease %d runs again", self.flow.name, lease.number)
 
     async def _outcome(self, work: Work, lease: Lease) -> Outcome:
         outcome = asyncio.ensure_future(self._run_lease(work))
@@ -273,7 +281,7 @@ class FlowRunner:
                             report = Report.from_record(record.key, record.value)
                             lease = self._leases.get(report.lease)  # none: another run's, or one that has ended
                             if lease is not None and self._account.hear(report, lease):
-                                self._failed.pop(lease.number, None)
+                                self._runs_again(lease)
                                 if report.ask:
                                     asking[report.lease] = (report.attempt, report.ask)
                     await self._grant(asking)
@@ -334,8 +342,11 @@ class FlowRunner:
                     await self._refresh(topics)
                 elif began - self._rearranged >= _REARRANGE_EVERY:
                     await self._arrange()
+                if self._complaints.is_well("topics"):
+                    log.info("%s: topics are refreshed again", self.flow.name)
             except WireError as error:
-                log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
+                if self._complaints.is_new("topics", str(error)):
+                    log.warning("%s: topics could not be refreshed: %s", self.flow.name, error)
             except Exception:
                 log.exception("%s: topics could not be refreshed", self.flow.name)
             took = time.monotonic() - began
@@ -451,12 +462,17 @@ class FlowRunner:
         """All that was done since the flow runs."""
         return self._account.counts(self._leases.values())
 
+    @property
+    def too_wide(self) -> int:
+        """Mirrors with more partitions than their topics."""
+        return len(self._mirrors.synced.too_wide)
+
     def leases(self) -> Leases:
-        oldest = max((one.age() for one in self._leases.values()), default=0.0)
+        running = [one.age() for one in self._leases.values() if one.runs]
         return Leases(
             len(self._assignment),
-            len(self._leases),
-            oldest,
+            len(running),
+            max(running, default=0.0),
             self._lease_failures,
             self._renewals,
             self._arrangements,
@@ -502,7 +518,7 @@ class FlowRunner:
             self.flow.name,
             len(self._mirrors.synced.partitions),
             len(partitions),
-            len(self._leases),
+            sum(one.runs for one in self._leases.values()),
             counts.records,
             counts.size,
             records_rate,

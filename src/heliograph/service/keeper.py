@@ -23,6 +23,7 @@ from heliograph.control.topics import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
+from heliograph.service.complaints import Complaints
 from heliograph.service.measures import JobMeasure
 from heliograph.service.window import Window
 from heliograph.wire.cluster import ClusterClient, id_text
@@ -65,6 +66,7 @@ class Keeper:
         self._went_well: dict[str, float] = {}
         self._failed_settings: dict[str, str] = {}
         self._said: dict[str, str] = {}  # job -> what went wrong with it last
+        self._complaints = Complaints()
 
     async def prepare(self) -> None:
         """Reach both clusters, and see that the topics that the flow needs for itself are there."""
@@ -145,6 +147,12 @@ class Keeper:
             if every is not None
         ]
 
+    def drift(self) -> dict[str, int]:
+        """What could not be carried over to mirrors the last time, though the jobs themselves went well."""
+        if SOURCE not in self.flow.parts:
+            return {}
+        return {"settings": len(self._failed_settings), "access rules": len(self._acls.refused)}
+
     @property
     def requests(self) -> int:
         """How many were sent so far, to both clusters."""
@@ -159,14 +167,16 @@ class Keeper:
                 took, cost = time.monotonic() - began, self.requests - before
                 log.info("%s: syncing %s took %.1f s and about %d requests", self.flow.name, name, took, cost)
         except WireError as error:
-            if self._said.get(name) != str(error):
+            if self._complaints.is_new(name, str(error)):
                 log.warning("%s: %s could not be synced and will be tried again: %s", self.flow.name, name, error)
             self._said[name] = str(error)
         except Exception as error:
-            log.exception("%s: %s could not be synced and will be tried again", self.flow.name, name)
+            if self._complaints.is_new(name, repr(error)):
+                log.exception("%s: %s could not be synced and will be tried again", self.flow.name, name)
             self._said[name] = repr(error)
         else:
-            if self._said.pop(name, None) is not None:
+            self._said.pop(name, None)
+            if self._complaints.is_well(name):
                 log.info("%s: %s are synced again", self.flow.name, name)
 
     async def _sync_configs(self) -> None:

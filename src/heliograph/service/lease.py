@@ -10,6 +10,8 @@ from heliograph.copy.work import MirrorPartition
 
 # A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
 _OVERDUE = 60.0
+# One that was not heard of by then has no place yet.
+_HEARD_WITHIN = 5.0
 
 
 @dataclass(slots=True)
@@ -19,6 +21,7 @@ class Lease:
     id: str
     number: int  # its place in the assignment
     partitions: tuple[MirrorPartition, ...]
+    heard: bool = False
     attempt: int = 0  # Spark's, the last that was heard of
     counts: Counts = field(default_factory=Counts)
     notices: int = 0
@@ -30,6 +33,11 @@ class Lease:
 
     def age(self) -> float:
         return time.monotonic() - self._born
+
+    @property
+    def runs(self) -> bool:
+        """As far as can be known: Spark does not say that a lease waits for others to end."""
+        return self.heard or self.age() < _HEARD_WITHIN
 
     def overdue_in(self) -> float:
         return max(0.0, self._until + _OVERDUE - time.monotonic())

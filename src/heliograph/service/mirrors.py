@@ -47,6 +47,11 @@ class Mirrors:
         for name, why in synced.failed.items():
             if self.synced.failed.get(name) != why:
                 log.error("%s: topic %s is not mirrored: %s", self.flow.name, name, why, extra={"topic": name})
+        for name, count in synced.too_wide.items():
+            if self.synced.too_wide.get(name) != count:
+                mirror, wanted = self.flow.mirror_name(name), synced.partitions[name]
+                words = "%s: mirror %s has %d partitions and its topic %d"
+                log.warning(words, self.flow.name, mirror, count, wanted, extra={"topic": name})
         for name in self.synced.partitions.keys() - synced.partitions.keys() - synced.failed.keys():
             told, about = (self.flow.name, name), {"topic": name}
             if self.flow.selects(name):

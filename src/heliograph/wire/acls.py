@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kafka.admin import ACLOperation, ACLPermissionType
 from kafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -28,6 +29,10 @@ class Acl:
     host: str
     operation: int
     permission: int
+
+    def __str__(self) -> str:
+        permission, operation = ACLPermissionType(self.permission).name, ACLOperation(self.operation).name
+        return f"{permission} {operation} on topic {self.name} to {self.principal} from host {self.host}"
 
 
 def may(operation: int, allowed: set[int] | None) -> bool | None:

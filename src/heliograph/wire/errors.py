@@ -3,7 +3,12 @@
 Codes that callers act on have a name here; all others are told apart by whether they pass by themselves.
 """
 
+import re
+
 import kafka.errors as kafka_errors
+
+# How a broker prints what it has not allowed: with addresses in its memory, other ones each time.
+_REQUEST = re.compile(r"^Request Request\(.*\) ", re.DOTALL)
 
 
 class WireError(Exception):
@@ -20,8 +25,8 @@ class BrokerError(WireError):
     def __init__(self, code: int, detail: str | None = None) -> None:
         self.code = code
         self.name = error_name(code)
-        self.detail = detail
-        super().__init__(f"{self.name}: {detail}" if detail else self.name)
+        self.detail = detail and _REQUEST.sub("", detail)
+        super().__init__(f"{self.name}: {self.detail}" if self.detail else self.name)
 
     @property
     def forbidden(self) -> bool:
