@@ -156,6 +156,8 @@ class Deployed:
         self._keeping = asyncio.create_task(keeper.run()) if keeper is not None else None
         if keeper is not None:
             self.has_kept |= keeper.flow.parts
+            if old is not None:
+                keeper.follow(old)
         if keeping is not None:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)

@@ -57,7 +57,7 @@ class Keeper:
         self._synced: Mapping[MirrorPartition, Position] = {}
         self._flushed = time.monotonic()
         self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
-        self._loaded = False
+        self._loaded = asyncio.Event()
         self.synced_groups = GroupRound()  # the last one
         self.untranslated = 0  # partitions of groups in the last look at them
         self._early: set[Untranslated] = set()
@@ -67,6 +67,12 @@ class Keeper:
         self._failed_settings: dict[str, str] = {}
         self._said: dict[str, str] = {}  # job -> what went wrong with it last
         self._complaints = Complaints()
+
+    def follow(self, earlier: "Keeper") -> None:
+        """Until its own first rounds are over, what is seen of it is what the one before it has seen."""
+        self.synced_groups, self.untranslated = earlier.synced_groups, earlier.untranslated
+        self.checkpoints_written, self.checkpoint_ages = earlier.checkpoints_written, earlier.checkpoint_ages
+        self._went_well, self._said = earlier._went_well, earlier._said
 
     async def prepare(self) -> None:
         """Reach both clusters, and see that the topics that the flow needs for itself are there."""
@@ -123,7 +129,7 @@ class Keeper:
             jobs += [
                 ("groups", groups.refresh_every, self.checkpoints.refresh_groups),
                 ("checkpoints", groups.checkpoints_every, self._write_checkpoints),
-                ("group offsets", groups.sync_every, self._sync_groups),
+                ("group offsets", groups.sync_every, self._sync_groups_when_loaded),
             ]
         return jobs
 
@@ -213,12 +219,12 @@ class Keeper:
             log.info("%s: %d intervals of records that are gone from both clusters deleted", self.flow.name, count)
 
     async def _write_checkpoints(self) -> None:
-        if not self._loaded:
+        if not self._loaded.is_set():
             await self.checkpoints.load()
             await self.checkpoints.refresh_groups()
-            self._loaded = True
         began = time.monotonic()
         outcome = await self.checkpoints.run()
+        self._loaded.set()
         self.untranslated = len(outcome.missing)
         self.checkpoints_written += len(outcome.emitted)
         for new in outcome.emitted:
@@ -238,8 +244,13 @@ class Keeper:
                 )
         self._early = set(outcome.early)
 
+    async def _sync_groups_when_loaded(self) -> None:
+        """The first round comes right after the first checkpoints, and not an interval later."""
+        await self._loaded.wait()
+        await self._sync_groups()
+
     async def _sync_groups(self) -> None:
-        if not self._loaded:
+        if not self._loaded.is_set():
             return  # half of the history may say something else than all of it
         names = self.flow.groups.names
         latest = [one for one in self.checkpoints.latest.values() if names.matches(one.group)]
