@@ -24,7 +24,7 @@ from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import own_topic, tail, write
 
@@ -394,13 +394,22 @@ class FlowRunner:
 
     async def _keep_telling(self) -> None:
         """Write the status down for those who look from outside."""
+        said = ""
         while True:
             value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
             try:
                 topic = await own_topic(self._target, self._signals)
                 await write(self._target, topic, STATUS, [(b"status", value)])
+                said = ""
             except WireError as error:
-                log.debug("%s: the status cannot be written: %s", self.flow.name, error)
+                # Leases cannot report, either: nothing else would tell that they are not heard.
+                lasting = isinstance(error, BrokerError) and not error.transient and str(error) != said
+                log.log(
+                    logging.WARNING if lasting else logging.DEBUG,
+                    "%s: status and progress cannot be written to %s: %s",
+                    *(self.flow.name, self._signals, error),
+                )
+                said = str(error)
             await asyncio.sleep(_STATUS_EVERY)
 
     # --- what others see ------------------------------------------------------------------------------------
