@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -37,6 +38,7 @@ class Served:
         self._file = file
         self._process = ExitStack()
         self.api = api
+        self.log = file.with_suffix(".log")
 
     def start(self) -> None:
         self._process.enter_context(serving(self._file, self.api))
@@ -250,7 +252,8 @@ def _keep_writing(log: Log, topic: str, stop: threading.Event) -> None:
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str) -> None:
+def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic: str) -> None:
+    api = served.api
     one, other = f"{topic}-one", f"{topic}-other"
     for name in (one, other):
         pair.a.create(name)
@@ -264,7 +267,26 @@ def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str)
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
+    def said(what: str) -> int:
+        """By leases, in their log."""
+        return len(re.findall(rf"DEBUG +{ALIAS}->B: lease \S+ {what}", served.log.read_text()))
+
+    without, with_it = "goes on with 0 partitions more and without 1", "goes on with 1 partitions more and without 0"
+
+    def lease_has_heard(seconds: float) -> bool:
+        """Of a pause; and says so, if it has heard of the level, too."""
+        before = said(without), said(with_it)
+        command("resume", f"{ALIAS}->B", "--topic", one)
+        assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
+        deadline = time.monotonic() + seconds
+        while not (said(without) > before[0] and said(with_it) > before[1]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return said(without) > before[0] and said(with_it) > before[1]
+
+    assert said("") == 0
+    assert "heliograph DEBUG" in command("logs", "level", "debug")
+    until(lambda: lease_has_heard(1.0))
+    assert lease_has_heard(60.0)  # and not only of an earlier one, late
     states = {one: {"paused": 1}, other: {"caught-up": 1}}
     api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
     for name in (one, other):
@@ -278,7 +300,9 @@ def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str)
     assert "src" in command("connectors")
     shown = json.loads(command("status", "--json"))
     assert [flow["connectors"] for flow in shown["flows"]] == [{"src": "RUNNING"}]
-    assert "heliograph DEBUG" in command("logs", "level", "debug")
+    until(
+        lambda: said("ends: stopped") > 0 and said("begins with 2 partitions") > 0
+    )  # a new lease, from its first line
     assert "heliograph INFO" in command("logs", "level", "info")
     events = api("GET", f"/heliograph/v1/events?flow={quote(f'{ALIAS}->B')}&limit=1000").body
     assert f"{ALIAS}->B: mirror {ALIAS}.{one} created with 1 partitions" in [event["text"] for event in events]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from heliograph.control.kept_offsets import check
 from heliograph.copy.ledger import Ledger
+from heliograph.copy.log_levels import levels
 from heliograph.copy.position import UNKNOWN_ORIGIN
-from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command
+from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command, levels_command
 from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
@@ -252,6 +253,7 @@ class FlowRunner:
             self._commands_from,
             self._pace_of(lease),
             lease.number,
+            levels(),
         )
 
     def _pace_of(self, lease: Lease) -> float:
@@ -393,13 +395,16 @@ class FlowRunner:
         self._commands_from = max(self._commands_from, at + 1)
 
     async def _keep_telling(self) -> None:
-        """Write the status down for those who look from outside."""
-        said = ""
+        """Write the status down for those who look from outside, and log levels for the leases if they are others."""
+        said, known = "", levels()
         while True:
             value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
             try:
                 topic = await own_topic(self._target, self._signals)
                 await write(self._target, topic, STATUS, [(b"status", value)])
+                if known != (now := levels()):
+                    await self._command(levels_command(now))
+                    known = now
                 said = ""
             except WireError as error:
                 # Leases cannot report, either: nothing else would tell that they are not heard.
