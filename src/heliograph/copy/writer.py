@@ -216,7 +216,7 @@ def _refused(batch: Batch, answer: Appended) -> str:
     if answer.error == INVALID_TIMESTAMP:  # the broker's own words have its clock in them, and are others every time
         limits = "message.timestamp.after.max.ms and .before.max.ms of the mirror"
         return f"{refused}; its newest record is of {_moment(batch.max_timestamp)}, and {limits} are the limits"
-    said = f" ({answer.message})" if answer.message else lacking(answer.error, "Write")
+    said = (f" ({answer.message})" if answer.message else "") + lacking(answer.error, "Write")
     blame = f"; to blame is record {answer.bad[0][0]} of the batch: {answer.bad[0][1]}" if answer.bad else ""
     return f"{refused}{said}{blame}"
 
