@@ -2,23 +2,32 @@
 
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 
+from heliograph.sandbox import Sandbox
 from heliograph.sandbox.ports import free_ports
 from logs import until
 from monitoring.conftest import LOST, NOT_MIRRORED, STOPPED, Watched
+from monitoring.troubled import troubled
 from running.command import heliograph
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 
 
+IN_TROUBLE = (
+    *("Authorization", "A missing internal topic", "More replicas than brokers", "A message that is too large"),
+    *("Clocks", "MirrorMaker 2 still runs"),
+)
+
+
 def _blocks() -> dict[str, str]:
-    """The message under each heading that promises a test."""
+    """The messages under each heading."""
     found = re.findall(r"^## ([^\n]+?) ✓\n+```\n(.+?)\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text) for title, text in found}
+    return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text, flags=re.MULTILINE) for title, text in found}
 
 
 def _same(text: str) -> str:
@@ -39,10 +48,19 @@ def _run(folder: Path, address: str, more: str = "") -> str:
     )
 
 
-def test_every_promise_is_kept_here() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def trouble(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """For all tests here, so that what takes half a minute is there when it is asked for, last."""
+    with troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
+        yield log
+
+
+def test_every_message_on_the_page_is_promised_and_every_promise_kept_here() -> None:
+    assert len(_blocks()) == PAGE.read_text().count("\n```") / 2
     assert _blocks().keys() == {
         *("A cluster cannot be reached", "The wrong protocol for a listener", "Authentication and TLS"),
         *("A task has failed", "Records are lost", "A topic is not mirrored", "A group is not synced"),
+        *("The port is taken", *IN_TROUBLE),
     }
 
 
@@ -83,3 +101,37 @@ def test_more_than_plain_text(tmp_path: Path) -> None:
 def test_what_a_running_flow_says(watched: Watched, title: str, here: str, there: str) -> None:
     text = _blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(here, there)
     until(lambda: _same(text) in _same(watched.log.read_text()))
+
+
+def test_a_port_that_is_taken(tmp_path: Path, trouble: Path) -> None:
+    next_one, taken = _blocks()["The port is taken"].splitlines()
+    assert _same(next_one) in _same(trouble.read_text())
+    file = tmp_path / "mm2.properties"
+    file.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    with ThreadingTCPServer(("127.0.0.1", 0), BaseRequestHandler) as other:
+        done = heliograph("run", file, "--rest", f"127.0.0.1:{other.server_address[1]}")
+    assert done.returncode == 2
+    assert _same(taken) in _same(done.stderr)
+
+
+@pytest.mark.parametrize("title", IN_TROUBLE)
+def test_what_a_run_in_trouble_says(trouble: Path, title: str) -> None:
+    lines = _same(_blocks()[title]).splitlines()
+
+    def all_said() -> bool:
+        log = _as_on_the_page(trouble.read_text())
+        return all(line in log for line in lines)
+
+    until(all_said)
+
+
+def _as_on_the_page(log: str) -> str:
+    """There, all of them are about one topic of one flow."""
+    for wrong, right in (
+        (r"\b(C->D|E->F|M->N)\b", "A->B"),
+        (r"\b[CEM]([.-])", r"A\1"),
+        (r" on [FN] ", " on B "),
+        (r"\b(no-settings|no-read|no-write|no-create|wide|big|early|tomorrow)(?=[- ])", "orders"),
+    ):
+        log = re.sub(wrong, right, log)
+    return _same(log)

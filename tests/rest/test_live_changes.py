@@ -3,12 +3,14 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -36,6 +38,7 @@ class Served:
         self._file = file
         self._process = ExitStack()
         self.api = api
+        self.log = file.with_suffix(".log")
 
     def start(self) -> None:
         self._process.enter_context(serving(self._file, self.api))
@@ -84,7 +87,9 @@ def _put(api: Api, name: str, config: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_connectors_come_one_by_one_in_any_order_and_go_likewise(api: Api, pair: Pair, topic: str) -> None:
+def test_connectors_come_one_by_one_in_any_order_and_go_likewise(
+    api: Api, pair: Pair, topic: str, tmp_path: Path
+) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(20))
     pair.a.commit(topic, topic, 7)
@@ -97,6 +102,7 @@ def test_connectors_come_one_by_one_in_any_order_and_go_likewise(api: Api, pair:
     offset = {"partition": {"cluster": ALIAS, "partition": 0, "topic": topic}, "offset": {"offset": 19}}
     api.until(lambda api: api("GET", "/connectors/my-Source/offsets").body["offsets"] == [offset])
 
+    _check_groups_and_offsets(api, pair, topic, tmp_path / "same.properties")
     api("PUT", "/connectors/my-Source/pause")
     api.until(lambda api: api.state("my-Source") == ["PAUSED", "PAUSED"])
     pair.a.write(topic, some_records(5))
@@ -113,6 +119,45 @@ def test_connectors_come_one_by_one_in_any_order_and_go_likewise(api: Api, pair:
         assert api("DELETE", f"/connectors/my-{kind}").status == 204
     api.until(lambda api: api("GET", "/heliograph/v1/flows").body == [])
     assert pair.b.read(f"{ALIAS}.{topic}") == pair.a.read(topic)
+
+
+def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> None:
+    """As the commands show them."""
+    file.write_text(
+        f"clusters = {ALIAS}, B\n{ALIAS}.bootstrap.servers = {pair.a.bootstrap}\n"
+        f"B.bootstrap.servers = {pair.b.bootstrap}\n{ALIAS}->B.enabled = true\n{ALIAS}->B.topics = {topic}\n"
+        f"{ALIAS}->B.groups = {topic}\nheartbeats.replication.enabled = false\n"
+    )
+
+    def command(*arguments: str) -> Any:
+        (shown,) = json.loads(CliRunner().invoke(app, [arguments[0], str(file), *arguments[1:], "--json"]).stdout)
+        return shown
+
+    def same(path: str, *arguments: str) -> bool:
+        return bool(api("GET", f"{FLOW}/{path}").body == command(*arguments))
+
+    until(lambda: same("groups", "groups"))
+    until(lambda: same("offsets", "offsets"))
+    assert api("GET", f"{FLOW}/offsets/{ALIAS}.{topic}").body == command("offsets", f"{ALIAS}->B", topic)
+    (before,) = command("groups", f"{ALIAS}->B", topic)["groups"]
+    assert api("GET", f"{FLOW}/groups/{topic}").body == before
+    assert (before["state"], before["partitions"][0]["target_offset"]) == ("switched-off", None)
+    for path in ("groups/sync", f"groups/{topic}/sync"):
+        got = api("POST", f"{FLOW}/{path}")
+        assert got.status == 200, got
+    assert (got.body["state"], got.body["partitions"][0]["target_offset"]) == ("synced", 7)
+    assert api("GET", f"{FLOW}/groups/{topic}").body == got.body
+    for path, status, said in (
+        (f"{FLOW}/groups/{topic}x", 404, f"{ALIAS} has no consumer group {topic}x; did you mean {topic}?"),
+        (f"{FLOW}/groups/a%2Fb", 404, f"{ALIAS} has no consumer group a/b"),
+        (f"{FLOW}/offsets/none", 404, f"{ALIAS}->B has no topic none"),
+        ("/heliograph/v1/flows/none/offsets", 404, "There is no flow none"),
+    ):
+        got = api("GET", path)
+        assert (got.status, got.body) == (status, {"error_code": status, "message": said})
+    api("PUT", "/connectors/my-Checkpoint/pause")
+    api.until(lambda api: api("POST", f"{FLOW}/groups/{topic}/sync").status == 409)
+    api("PUT", "/connectors/my-Checkpoint/resume")
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
@@ -207,7 +252,8 @@ def _keep_writing(log: Log, topic: str, stop: threading.Event) -> None:
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str) -> None:
+def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic: str) -> None:
+    api = served.api
     one, other = f"{topic}-one", f"{topic}-other"
     for name in (one, other):
         pair.a.create(name)
@@ -221,7 +267,26 @@ def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str)
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
+    def said(what: str) -> int:
+        """By leases, in their log."""
+        return len(re.findall(rf"DEBUG +{ALIAS}->B: lease \S+ {what}", served.log.read_text()))
+
+    without, with_it = "goes on with 0 partitions more and without 1", "goes on with 1 partitions more and without 0"
+
+    def lease_has_heard(seconds: float) -> bool:
+        """Of a pause; and says so, if it has heard of the level, too."""
+        before = said(without), said(with_it)
+        command("resume", f"{ALIAS}->B", "--topic", one)
+        assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
+        deadline = time.monotonic() + seconds
+        while not (said(without) > before[0] and said(with_it) > before[1]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return said(without) > before[0] and said(with_it) > before[1]
+
+    assert said("") == 0
+    assert "heliograph DEBUG" in command("logs", "level", "debug")
+    until(lambda: lease_has_heard(1.0))
+    assert lease_has_heard(60.0)  # and not only of an earlier one, late
     states = {one: {"paused": 1}, other: {"caught-up": 1}}
     api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
     for name in (one, other):
@@ -235,12 +300,17 @@ def test_single_topics_are_paused_from_a_shell(api: Api, pair: Pair, topic: str)
     assert "src" in command("connectors")
     shown = json.loads(command("status", "--json"))
     assert [flow["connectors"] for flow in shown["flows"]] == [{"src": "RUNNING"}]
-    assert "heliograph DEBUG" in command("logs", "level", "debug")
+    until(
+        lambda: said("ends: stopped") > 0 and said("begins with 2 partitions") > 0
+    )  # a new lease, from its first line
     assert "heliograph INFO" in command("logs", "level", "info")
     events = api("GET", f"/heliograph/v1/events?flow={quote(f'{ALIAS}->B')}&limit=1000").body
     assert f"{ALIAS}->B: mirror {ALIAS}.{one} created with 1 partitions" in [event["text"] for event in events]
     paths = api("GET", "/heliograph/v1/openapi.json").body["paths"]
     assert {"/connectors/{name}/config", "/heliograph/v1/flows/{flow}/mirrors"} <= paths.keys()
+    groups = paths["/heliograph/v1/flows/{flow}/groups/{group}"]["get"]["responses"]
+    assert groups["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/GroupStanding")
+    assert groups.keys() >= {"404", "503"}
     wrong = _command(api, "pause", "none")
     assert (wrong.exit_code, wrong.stderr) == (1, "heliograph: There is no flow none\n")
 
@@ -260,6 +330,9 @@ def test_what_cannot_run_says_why_and_what_is_stopped_is_a_failed_task(api: Api,
     _put(api, "src", config | {"source.cluster.bootstrap.servers": f"127.0.0.1:{port}"})
     api.until(lambda api: api.state("src")[:1] == ["FAILED"])
     assert str(port) in api("GET", "/connectors/src/status").body["connector"]["trace"]
+    for path in ("groups", "offsets"):
+        got = api("GET", f"{FLOW}/{path}")
+        assert (got.status, str(port) in got.body["message"]) == (503, True)
     _put(api, "src", config)
     api.until(lambda api: api.state("src") == ["RUNNING", "FAILED"])
     assert "no account of having copied" in api("GET", "/connectors/src/tasks/0/status").body["trace"]

@@ -33,7 +33,8 @@ def test_the_commands_for_internal_topics_are_those_that_are_missing(pair: Pair,
     commands = heliograph("topics", properties, "--commands").stdout.splitlines()
     assert (
         f"kafka-topics.sh --bootstrap-server {pair.b.bootstrap} --create --topic heliograph-intervals.fresh.internal "
-        "--partitions 1 --replication-factor 1 --config compression.type=uncompressed --config cleanup.policy=compact"
+        "--partitions 1 --replication-factor 1 --config compression.type=uncompressed "
+        "--config message.timestamp.type=LogAppendTime --config cleanup.policy=compact"
     ) in commands
     assert any("fresh.checkpoints.internal" in one for one in commands)
     assert heliograph("run", properties, "--until-caught-up").returncode == 0

@@ -19,8 +19,9 @@ log = logging.getLogger(__name__)
 _HOUR = str(3600 * 1000)
 _REPLICAS = 3
 _COMPACT = ("cleanup.policy", "compact")
-# Whatever the broker's default: not every installation can read every codec.
-_PLAIN = (("compression.type", "uncompressed"),)
+# Whatever the broker's default: not every installation can read every codec, and a broker may refuse records whose
+# time is not what its own clock says.
+_PLAIN = (("compression.type", "uncompressed"), ("message.timestamp.type", "LogAppendTime"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heliograph.control.configs import ANY_TIME, FAITHFUL, new_mirror_configs
 from heliograph.model.flow import Flow
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import INVALID_CONFIG, INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError
+from heliograph.wire.errors import INVALID_CONFIG, INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError, lacking
 from heliograph.wire.topics import NewTopic, create_partitions, create_topics, describe_configs
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, 
             log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, todo.grow[mirror])
         if mirror in todo.grow and problem is not None and problem.code != INVALID_PARTITIONS:
             failed[name] = f"mirror {mirror} could not be grown to {todo.grow[mirror]} partitions: {problem}"
+            failed[name] += lacking(problem.code, "Alter")
             wanted = min(wanted, len(here[mirror].leaders))
         if name not in failed or mirror in here:
             counts[name] = wanted
@@ -92,7 +93,9 @@ async def _create(
         return {}
     configs = await describe_configs(source, [name for name, _count in topics])
     failed = {
-        name: f"its configs cannot be read: {said}" for name, said in configs.items() if isinstance(said, BrokerError)
+        name: f"its configs cannot be read: {said}{lacking(said.code, 'DescribeConfigs')}"
+        for name, said in configs.items()
+        if isinstance(said, BrokerError)
     }
     topics = [(name, count) for name, count in topics if name not in failed]
     new = {
@@ -140,4 +143,4 @@ def _without(topic: NewTopic, complaint: str) -> NewTopic:
 def _advice(flow: Flow, error: BrokerError) -> str:
     if error.name == "INVALID_REPLICATION_FACTOR":
         return f"{error} (replication.factor is {flow.replication_factor}: set it to at most the number of brokers)"
-    return str(error)
+    return f"{error}{lacking(error.code, 'Create')}"

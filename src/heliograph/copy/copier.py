@@ -21,11 +21,12 @@ from heliograph.copy.gaps import Gaps, filler_name
 from heliograph.copy.intake import Rules
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.limits import settle_limits
+from heliograph.copy.log_levels import use_levels
 from heliograph.copy.pace import Pace
 from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
-from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of
+from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of, levels_in
 from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
@@ -89,6 +90,7 @@ class Copier:
 
     async def run(self) -> Outcome:
         """Copy until the lease's time is up or somebody says stop."""
+        log.debug("%s: lease %s begins with %d partitions", self._work.flow.name, self._work.lease, len(self.cursors))
         try:
             self._start(self._keep_resuming())
             self._start(self._keep_recording())
@@ -100,6 +102,7 @@ class Copier:
                     async with asyncio.timeout(left):
                         await self._stop.wait()
             ended = "stopped" if self._stop.is_set() else "deadline"
+            log.debug("%s: lease %s ends: %s", self._work.flow.name, self._work.lease, ended)
             await self._finish()
             if self._failure is not None:
                 raise self._failure
@@ -152,6 +155,8 @@ class Copier:
 
     def _change(self, change: Change) -> None:
         """Other partitions from now on; those that stay notice nothing."""
+        told = self._work.flow.name, self._work.lease, len(change.added), len(change.dropped)
+        log.debug("%s: lease %s goes on with %d partitions more and without %d", *told)
         dropped = set(change.dropped)
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
@@ -265,7 +270,7 @@ class Copier:
         """This cursor must find its position again. A suspicious cause ends our patience when it keeps coming back."""
         if cursor.state is not State.COPYING and cursor.state is not State.RESUMING:
             return
-        log.info("%s %s: %s", self._work.flow.name, cursor.key, why)
+        log.debug("%s: %s finds its position anew: %s", self._work.flow.name, cursor.key, why)
         if not cursor.begin_again(why, suspicious):
             cursor.give_up("keeps-failing", why, cursor.fetch_at, cursor.append_at)
         self._changed.add(cursor)
@@ -416,8 +421,10 @@ class Copier:
                             self._take(grant)
                         elif (change := change_of(self._work.lease, record.key, record.value)) is not None:
                             self._change(change)
+                        elif (levels := levels_in(record.key, record.value)) is not None:
+                            use_levels(levels)
             except WireError as error:
-                log.debug("commands cannot be read: %s", error)
+                log.debug("%s: commands cannot be read: %s", self._work.flow.name, error)
             await asyncio.sleep(1.0)
 
     def _take(self, grant: Grant) -> None:
@@ -461,7 +468,7 @@ class Copier:
                 known = True
             except WireError as error:
                 self._changed |= changed
-                log.debug("progress cannot be reported: %s", error)
+                log.debug("%s: progress cannot be reported: %s", self._work.flow.name, error)
 
     def _ask(self) -> int:
         """The number to ask for more time with, if it is time to ask, or else 0."""

@@ -208,7 +208,7 @@ class Gaps:
                 await self._mark(plain)
             except MarkersNotAllowed as error:
                 self._may_mark = False
-                log.info("gaps are filled with transactions, as markers may not be written by themselves: %s", error)
+                log.debug("gaps are filled with transactions, as markers may not be written by themselves: %s", error)
                 raise
             certain.update(one for one in plain if one.count == one.gap.count <= _MARKERS_TOLD)
             due = [one for one in due if one.gap.aborted]

@@ -47,7 +47,7 @@ async def _raised(target: ClusterClient, mirror: str, values: dict[str, str]) ->
     except BrokerError as refused:
         error = refused
     if error is not None:
-        log.info("mirror %s: limits may not be raised: %s", mirror, error)
+        log.debug("mirror %s: limits may not be raised: %s", mirror, error)
     return error is None
 
 

@@ -13,7 +13,7 @@ from heliograph.copy.intake import Rules, take_in
 from heliograph.copy.pace import Pace
 from heliograph.model.flow import Reading
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name, lacking
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchSession, Limits, Place, Wanted
 
 # While a partition that is full now waits for its appends, do not sit out a long poll for the others.
@@ -193,8 +193,8 @@ class Reader:
             self._lost(cursor, f"the source was cut back to {answer.diverged} and written anew", False)
             return
         if answer.error:
-            name = error_name(answer.error)
-            cursor.refuse("source-error", f"the source refuses to be read: {name}", cursor.fetch_at, cursor.append_at)
+            said = f"the source refuses to be read: {error_name(answer.error)}{lacking(answer.error, 'Read')}"
+            cursor.refuse("source-error", said, cursor.fetch_at, cursor.append_at)
             self.look_at(cursor)
             return
         cursor.source_end = answer.end

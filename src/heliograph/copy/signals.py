@@ -1,8 +1,9 @@
 """What driver and running leases say to each other, through an internal topic on the target.
 
 Spark brings word from a task only when it ends, and cancels without asking. So commands (end this lease, go on with
-that one, take these partitions as well) go through one partition and progress through the other of a topic with short
-retention. Losing a message does no harm: a lease ends by itself, and its outcome repeats all that its progress said.
+that one, take these partitions as well, log more) go through one partition and progress through the other of a topic
+with short retention. Losing a message does no harm: a lease ends by itself, and its outcome repeats all that its
+progress said.
 """
 
 import json
@@ -67,6 +68,18 @@ def change_of(lease: str, key: bytes | None, value: bytes | None) -> Change | No
         return None
     said = json.loads(value).get(lease)
     return Change(*(tuple(MirrorPartition(*one) for one in some) for some in said)) if said is not None else None
+
+
+def levels_command(levels: Mapping[str, int]) -> tuple[bytes, bytes]:
+    """Log levels from now on, for all leases."""
+    return b"levels", json.dumps(levels, separators=(",", ":")).encode()
+
+
+def levels_in(key: bytes | None, value: bytes | None) -> dict[str, int] | None:
+    if key != b"levels" or value is None:
+        return None
+    levels: dict[str, int] = json.loads(value)
+    return levels
 
 
 @dataclass(frozen=True, slots=True)

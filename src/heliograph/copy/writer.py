@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from heliograph.copy.cursor import Cursor, Sent, State
 from heliograph.model.flow import Writing
@@ -25,6 +26,7 @@ from heliograph.wire.errors import (
     TRANSIENT,
     UNSUPPORTED_COMPRESSION_TYPE,
     error_name,
+    lacking,
 )
 
 _REQUESTS = 5
@@ -213,6 +215,17 @@ class Writer:
 
 
 def _refused(batch: Batch, answer: Appended) -> str:
-    said = f"{error_name(answer.error)} ({answer.message})" if answer.message else error_name(answer.error)
+    refused = f"the target refuses the batch of {batch.count} records, {batch.size} bytes: {error_name(answer.error)}"
+    if answer.error == INVALID_TIMESTAMP:  # the broker's own words have its clock in them, and are others every time
+        limits = "message.timestamp.after.max.ms and .before.max.ms of the mirror"
+        return f"{refused}; its newest record is of {_moment(batch.max_timestamp)}, and {limits} are the limits"
+    said = (f" ({answer.message})" if answer.message else "") + lacking(answer.error, "Write")
     blame = f"; to blame is record {answer.bad[0][0]} of the batch: {answer.bad[0][1]}" if answer.bad else ""
-    return f"the target refuses the batch of {batch.count} records, {batch.size} bytes: {said}{blame}"
+    return f"{refused}{said}{blame}"
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms after 1970"

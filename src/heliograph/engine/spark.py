@@ -7,6 +7,7 @@ here or to spark-submit, win over ours.
 import ctypes
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -32,7 +33,8 @@ jvm_log = logging.getLogger("heliograph.spark")
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _PR_SET_PDEATHSIG = 1
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
-
+# What a lease logs, in `heliograph.engine.lease`'s format: it keeps its level and its name.
+_FROM_A_LEASE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (heliograph\.\S+) (.*)")
 
 _last_lines: deque[str] = deque(maxlen=3)  # of the JVM's stderr
 
@@ -199,6 +201,9 @@ def _forward(descriptor: int) -> None:
     with os.fdopen(descriptor, errors="replace") as lines:
         for line in lines:
             text = line.rstrip()
-            if text and not text.startswith(_NOISE):
+            if (ours := _FROM_A_LEASE.fullmatch(text)) is not None:
+                level, name, message = ours.groups()
+                logging.getLogger(name).log(logging.getLevelNamesMapping()[level], "%s", message)
+            elif text and not text.startswith(_NOISE):
                 _last_lines.append(text)
                 jvm_log.debug("%s", text)

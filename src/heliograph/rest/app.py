@@ -11,6 +11,7 @@ from heliograph.rest.metrics_api import metrics_api
 from heliograph.rest.own_api import PREFIX, own_api
 from heliograph.rest.plugins_api import plugins_api
 from heliograph.rest.problems import answer_problems
+from heliograph.rest.standing_api import standing_api
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events
@@ -31,6 +32,7 @@ def make_app(connectors: Connectors, states: ConnectorStates, events: Events, cl
         plugins_api(),
         loggers_api(),
         own_api(connectors, states, events),
+        standing_api(connectors, PREFIX),
         metrics_api(Collector(connectors, states, events)),
     ):
         app.include_router(router)

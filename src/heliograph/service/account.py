@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 _OF_RECORDS = frozenset({"too-large", "refused-by-target", "damaged"})  # reasons to stop that are a record's fault
 SHOWN = 200  # refusals and notices in a written status
+_AHEAD = 60.0  # seconds that a record may be from the future before it is worth a line
+_TOPICS_AHEAD = 20  # that get one: if this machine's clock is wrong, all topics are ahead of it
 
 
 class Account:
@@ -33,6 +35,7 @@ class Account:
         self.records_of_events: Counter[str] = Counter()
         self.load = Load()
         self.tallies: dict[MirrorPartition, Tally] = {}
+        self._ahead: set[str] = set()
 
     def counts(self, running: Collection[Lease]) -> Counts:
         """All that was done, with what the running leases have reported so far."""
@@ -89,7 +92,16 @@ class Account:
         self.progress.update(kept)
         self.load.note(kept)
         for one, at in kept.items():
-            self.tallies.setdefault(one, Tally()).note((lease.id, lease.attempt), at)
+            tally = self.tallies.setdefault(one, Tally())
+            tally.note((lease.id, lease.attempt), at)
+            if tally.newest - tally.landed > _AHEAD and one.topic not in self._ahead:
+                self._tell_of_clocks(one, tally.newest - tally.landed)
+
+    def _tell_of_clocks(self, one: MirrorPartition, ahead: float) -> None:
+        if len(self._ahead) < _TOPICS_AHEAD:
+            self._ahead.add(one.topic)
+            said = "a producer's clock is wrong or this one, and its latency is shown as 0"
+            log.warning("%s: %s has records from %.0f s ahead of this clock: %s", self._flow_name, one, ahead, said)
 
     def _note_notices(self, lease: Lease, first: int, notices: tuple[Notice, ...]) -> None:
         """A lease's outcome repeats what its reports have said: each notice counts once."""

@@ -306,6 +306,10 @@ class Connectors:
         """None where no flow could be made, or it has nothing to do."""
         return self._running.deployed.get(flow)
 
+    def copying(self) -> tuple[Flow, ...]:
+        """All flows that copy."""
+        return self._running.copying()
+
     def deployed_of(self, name: str) -> Deployed | None:
         return self.deployed(self.flow_name(name))
 

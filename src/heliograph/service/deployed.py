@@ -78,7 +78,8 @@ class Deployed:
 
     def _complain(self, wanted: Flow | None, trouble: str) -> None:
         if wanted is not None and trouble != self.trouble:
-            log.error("%s: does not run, and is tried again: %s", wanted.name, trouble)
+            said = trouble.removeprefix(f"{wanted.name}: ")
+            log.error("%s: does not run, and is tried again: %s", wanted.name, said)
         self.trouble = trouble
 
     async def prepare(self, until_caught_up: bool) -> None:

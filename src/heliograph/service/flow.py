@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from heliograph.control.kept_offsets import check
 from heliograph.copy.counts import Counts
 from heliograph.copy.ledger import Ledger
+from heliograph.copy.log_levels import levels
 from heliograph.copy.position import UNKNOWN_ORIGIN
-from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command
+from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command, levels_command
 from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
@@ -26,7 +27,7 @@ from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import own_topic, tail, write
 
@@ -263,6 +264,7 @@ class FlowRunner:
             self._commands_from,
             self._pace_of(lease),
             lease.number,
+            levels(),
         )
 
     def _pace_of(self, lease: Lease) -> float:
@@ -411,14 +413,26 @@ class FlowRunner:
         self._commands_from = max(self._commands_from, at + 1)
 
     async def _keep_telling(self) -> None:
-        """Write the status down for those who look from outside."""
+        """Write the status down for those who look from outside, and log levels for the leases if they are others."""
+        said, known = "", levels()
         while True:
             value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
             try:
                 topic = await own_topic(self._target, self._signals)
                 await write(self._target, topic, STATUS, [(b"status", value)])
+                if known != (now := levels()):
+                    await self._command(levels_command(now))
+                    known = now
+                said = ""
             except WireError as error:
-                log.debug("%s: the status cannot be written: %s", self.flow.name, error)
+                # Leases cannot report, either: nothing else would tell that they are not heard.
+                lasting = isinstance(error, BrokerError) and not error.transient and str(error) != said
+                log.log(
+                    logging.WARNING if lasting else logging.DEBUG,
+                    "%s: status and progress cannot be written to %s: %s",
+                    *(self.flow.name, self._signals, error),
+                )
+                said = str(error)
             await asyncio.sleep(_STATUS_EVERY)
 
     # --- what others see ------------------------------------------------------------------------------------

@@ -37,6 +37,10 @@ class NoAnswer(Exception):
     """There is no such group, or the flow has never run."""
 
 
+class SwitchedOff(NoAnswer):
+    """The flow does not do this, by its settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupPartition:
     """A group's position in one partition. None stands for what is not there or not known.
@@ -107,7 +111,7 @@ async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
     """One round of translating and syncing now, of all groups that the flow takes care of or of one, even where rounds
     now and then are switched off. By the same rules: a group in use is not touched, and none is moved back."""
     if CHECKPOINT not in flow.parts or flow.groups.checkpoints_every is None:
-        raise NoAnswer(f"{flow.name} translates no offsets: its checkpoints are switched off")
+        raise SwitchedOff(f"{flow.name} translates no offsets: its checkpoints are switched off or paused")
     with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
         checkpoints = Checkpoints(flow, source, target, await _ledger(flow, target))
         await checkpoints.load()

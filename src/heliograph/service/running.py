@@ -86,7 +86,7 @@ class Running:
                 one = self._deploy(flow)
                 if self.ready.is_set():
                     self._begin(name, one)
-        copying = self._copying()
+        copying = self.copying()
         for one in self.deployed.values():
             if one.runner is not None:
                 one.runner.know(copying)
@@ -124,10 +124,10 @@ class Running:
             self._start_spark()
             return
         await self._reach_clusters()
-        if self._copying():
+        if self.copying():
             self._start_spark()
         await asyncio.gather(*(one.prepare(self._until_caught_up) for one in self.deployed.values()))
-        if self._copying():
+        if self.copying():
             await self._spark_is_up()
 
     def _deploy(self, flow: Flow) -> Deployed:
@@ -143,7 +143,7 @@ class Running:
 
     def _make_runner(self, flow: Flow) -> FlowRunner:
         # Names of leases are never used twice: one that was thought to have ended may still speak.
-        return FlowRunner(flow, self._copying(), self._lease, self._cancel, uuid.uuid4().hex[:8])
+        return FlowRunner(flow, self.copying(), self._lease, self._cancel, uuid.uuid4().hex[:8])
 
     def _start_spark(self) -> None:
         if self._spark is None:
@@ -156,7 +156,7 @@ class Running:
         assert self._spark is not None
         await asyncio.shield(self._spark)
 
-    def _copying(self) -> tuple[Flow, ...]:
+    def copying(self) -> tuple[Flow, ...]:
         wanted = (one.wanted for one in self.deployed.values())
         return tuple(flow for flow in wanted if flow is not None and SOURCE in flow.parts)
 

@@ -43,6 +43,11 @@ def error_name(code: int) -> str:
     return f"error {code}" if name == "UNKNOWN" else name
 
 
+def lacking(code: int, right: str) -> str:
+    """What to add to the words about an error that may be a matter of access: the operation that must be allowed."""
+    return f" (the right {right} is missing)" if code in _FORBIDDEN else ""
+
+
 # Where kafka-python still uses the name of an earlier release.
 _RENAMED = {6: "NOT_LEADER_OR_FOLLOWER", 10: "MESSAGE_TOO_LARGE", 17: "INVALID_TOPIC_EXCEPTION"}
 
@@ -54,7 +59,6 @@ COORDINATOR_LOAD_IN_PROGRESS = 14
 RECORD_LIST_TOO_LARGE = 18
 TOPIC_AUTHORIZATION_FAILED = 29
 GROUP_AUTHORIZATION_FAILED = 30
-CLUSTER_AUTHORIZATION_FAILED = 31
 CLUSTER_AUTHORIZATION_FAILED = 31
 INVALID_TIMESTAMP = 32
 UNSUPPORTED_VERSION = 35

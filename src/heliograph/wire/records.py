@@ -11,10 +11,10 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from heliograph.model.mm2_records import BadRecord
-from heliograph.wire.append import append
+from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
+from heliograph.wire.errors import INVALID_TIMESTAMP, OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
 from heliograph.wire.fetch import Limits, Wanted, fetch
 from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 
@@ -92,9 +92,17 @@ async def write_records(client: ClusterClient, topic: Topic, partition: int, rec
     for some in _batched(records):
         (answer,) = await append(connection, [(topic.name, partition, [encode(some)])], timeout)
         if answer.error:
-            raise BrokerError(answer.error, answer.message)
+            raise BrokerError(answer.error, _why(answer, topic, client))
         first = answer.base_offset if first < 0 else first
     return first
+
+
+def _why(answer: Appended, topic: Topic, client: ClusterClient) -> str | None:
+    """All that is written so is of this moment, by this machine's clock."""
+    if answer.error != INVALID_TIMESTAMP:
+        return answer.message
+    where = f"topic {topic.name} on {client.cluster.alias}"
+    return f"{where} does not take records of now: this machine's clock is wrong, or the broker's"
 
 
 def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:

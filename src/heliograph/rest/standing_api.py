@@ -1,0 +1,107 @@
+"""Heliograph's own API for groups and offsets: read from both clusters when asked, as the commands of that name do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+
+from heliograph.model.flow import Flow
+from heliograph.rest.problems import Problem
+from heliograph.service.connectors import Connectors
+from heliograph.service.groups import (
+    FlowGroups,
+    GroupStanding,
+    NoAnswer,
+    SwitchedOff,
+    look_at_groups,
+    sync_now,
+)
+from heliograph.service.offsets import FlowOffsets, NoSuchTopic, look_at_offsets
+from heliograph.wire.errors import BrokerError, WireError
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """What is wrong, in words."""
+
+    error_code: int
+    message: str
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    404: {"model": Error, "description": "There is no such flow, group or topic, or the flow has never run."},
+    409: {"model": Error, "description": "The flow does not do this as it is."},
+    503: {"model": Error, "description": "A cluster does not answer."},
+}
+
+
+def standing_api(connectors: Connectors, prefix: str) -> APIRouter:
+    router = APIRouter(prefix=f"{prefix}/flows/{{flow}}", tags=["Heliograph"], responses=_ERRORS)
+
+    def flow_of(name: str) -> Flow:
+        connectors.of_flow(name)
+        deployed = connectors.deployed(name)
+        if deployed is None or deployed.wanted is None:
+            raise Problem(409, f"{name} has nothing to do: its connectors make no flow")
+        return deployed.wanted
+
+    async def one_group(flow: Flow, group: str) -> GroupStanding:
+        (found,) = (await look_at_groups(flow, group)).groups
+        return found
+
+    @router.get("/groups")
+    async def groups(flow: str) -> FlowGroups:
+        """All consumer groups of the source: what they have committed, where that is in the mirrors, what the target
+        has for them, and if they are not synced, why, and what would change it."""
+        with _told():
+            return await look_at_groups(flow_of(flow))
+
+    @router.post("/groups/sync")
+    async def sync_groups(flow: str) -> FlowGroups:
+        """Translate and sync all groups once, now, and show them then. None that is in use, and none backwards."""
+        with _told():
+            await sync_now(flow_of(flow))
+            return await look_at_groups(flow_of(flow))
+
+    @router.post("/groups/{group:path}/sync")
+    async def sync_group(flow: str, group: str) -> GroupStanding:
+        """The same for one group."""
+        with _told():
+            await sync_now(flow_of(flow), group)
+            return await one_group(flow_of(flow), group)
+
+    @router.get("/groups/{group:path}")
+    async def get_group(flow: str, group: str) -> GroupStanding:
+        """One group, with every partition."""
+        with _told():
+            return await one_group(flow_of(flow), group)
+
+    @router.get("/offsets")
+    async def offsets(flow: str) -> FlowOffsets:
+        """Where source and mirror of every partition begin and end, and how far the mirror is behind."""
+        with _told():
+            return await look_at_offsets(flow_of(flow), connectors.copying())
+
+    @router.get("/offsets/{topic}")
+    async def offsets_of_topic(flow: str, topic: str) -> FlowOffsets:
+        """The same for one topic, by its name or its mirror's."""
+        with _told():
+            return await look_at_offsets(flow_of(flow), connectors.copying(), topic)
+
+    return router
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors as answers."""
+    try:
+        yield
+    except SwitchedOff as error:
+        raise Problem(409, str(error)) from error
+    except (NoAnswer, NoSuchTopic) as error:
+        raise Problem(404, str(error)) from error
+    except WireError as error:
+        refused = isinstance(error, BrokerError) and not error.transient
+        raise Problem(500 if refused else 503, str(error)) from error
