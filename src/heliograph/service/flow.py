@@ -414,7 +414,7 @@ class FlowRunner:
 
     async def _keep_telling(self) -> None:
         """Write the status down for those who look from outside, and log levels for the leases if they are others."""
-        said, known = "", levels()
+        known = levels()
         while True:
             value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
             try:
@@ -423,16 +423,16 @@ class FlowRunner:
                 if known != (now := levels()):
                     await self._command(levels_command(now))
                     known = now
-                said = ""
+                self._complaints.is_well("status")
             except WireError as error:
                 # Leases cannot report, either: nothing else would tell that they are not heard.
-                lasting = isinstance(error, BrokerError) and not error.transient and str(error) != said
+                lasting = isinstance(error, BrokerError) and not error.transient
+                loud = lasting and self._complaints.is_new("status", str(error))
                 log.log(
-                    logging.WARNING if lasting else logging.DEBUG,
+                    logging.WARNING if loud else logging.DEBUG,
                     "%s: status and progress cannot be written to %s: %s",
                     *(self.flow.name, self._signals, error),
                 )
-                said = str(error)
             await asyncio.sleep(_STATUS_EVERY)
 
     # --- what others see ------------------------------------------------------------------------------------
