@@ -8,10 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
+import pytest
 
 import heliograph as package
+from heliograph.engine.archive import archive_path, use_archive
+from heliograph.sandbox.java import find_java
 from logs import PATIENCE, Pair, some_records
-from running.command import heliograph
+from running.command import heliograph, program_said
 
 
 def test_leases_run_on_separate_executors(pair: Pair, topic: str, properties: Path) -> None:
@@ -31,6 +34,23 @@ def test_leases_run_on_separate_executors(pair: Pair, topic: str, properties: Pa
     assert done.returncode == 0, done.stderr
     for partition in range(4):
         assert pair.b.read(f"A.{topic}", partition) == pair.a.read(topic, partition)
+
+
+def test_an_archive_of_classes_that_does_not_fit_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(find_java().executable)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert use_archive() == ""
+    path = archive_path()
+    assert path is not None
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"of another Java")
+    assert str(path) in use_archive()
+    program = "import sys; from heliograph.engine.spark import Engine; one = Engine(1, jvm_options=sys.argv[1]);"
+    assert (
+        program_said("-c", f"{program} one.start(); one.run_nothing(); print(one.end_jvm(60))", use_archive()) == "0\n"
+    )
 
 
 def _submit(*arguments: object) -> tuple[list[str], dict[str, str]]:

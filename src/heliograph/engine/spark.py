@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -25,6 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from heliograph.copy.work import Outcome, Work
+from heliograph.engine.archive import java, use_archive
 from heliograph.engine.lease import lease_task
 
 log = logging.getLogger(__name__)
@@ -44,8 +46,15 @@ class SparkFailed(Exception):
 
 
 class Engine:
-    def __init__(self, slots: int, master: str | None = None, conf: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        slots: int,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        jvm_options: str | None = None,
+    ) -> None:
         self._slots = slots
+        self._jvm_options = use_archive() if jvm_options is None else jvm_options
         self._master = master
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
@@ -116,7 +125,7 @@ class Engine:
                 "spark.driver.extraJavaOptions": (
                     # It schedules and nothing else: what takes long to compile or to collect would never pay.
                     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss1m "
-                    f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j}"
+                    f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j} {self._jvm_options}"
                 ),
             }
         return defaults
@@ -129,6 +138,11 @@ class Engine:
         assert isinstance(outcome, Outcome)
         return outcome
 
+    def run_nothing(self) -> None:
+        """In the way that leases are run."""
+        assert self._context is not None
+        self._context.parallelize([0], 1).mapPartitions(list).collect()
+
     def cancel(self, lease: str) -> None:
         """Have Spark kill a lease that does not end by itself; takes seconds to reach the worker."""
         if self._context is not None:
@@ -137,8 +151,14 @@ class Engine:
     @property
     def alive(self) -> bool:
         """Whether the JVM is there: nothing else would tell us that it was killed."""
-        process = getattr(getattr(self._context, "_gateway", None), "proc", None)
+        process = self._process
         return process is None or process.poll() is None
+
+    @property
+    def _process(self) -> "subprocess.Popen[bytes] | None":
+        """The JVM, if it is our child."""
+        process: subprocess.Popen[bytes] | None = getattr(getattr(self._context, "_gateway", None), "proc", None)
+        return process
 
     def stop(self) -> None:
         if self._context is not None and self.alive:
@@ -146,9 +166,18 @@ class Engine:
         self._context = None
         self._clean_up()
 
+    def end_jvm(self, within: float) -> int:
+        """Stop, and wait for the JVM to be gone as well: it goes when nobody speaks to it any more. Its exit status."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        self.stop()
+        process.stdin.close()
+        return process.wait(within)
+
     def kill(self) -> None:
         """For a Spark that does not stop in time: its workers end when the JVM does."""
-        process = getattr(getattr(self._context, "_gateway", None), "proc", None)
+        process = self._process
         if process is not None:
             process.kill()
         self._clean_up()
@@ -178,8 +207,8 @@ def _is_alive(process: int) -> bool:
 
 
 def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which(f"{home}/bin/java" if home else "java") is None:
+    if java() is None:
+        home = os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the path"
         raise SparkFailed(f"Spark needs Java 17 or newer, and {where}")
 
