@@ -34,7 +34,7 @@ def test_the_status_tells_totals_states_events_and_what_is_stopped(
         (refusal,) = flow["refusals"]
         assert (refusal["reason"], refusal["target_offset"]) == ("foreign-writer", 51)
         shown = heliograph("status", properties, COLUMNS="200")
-        assert "data-loss: 1 times (20 records)" in shown.stdout
+        assert "data-loss: 1 time (20 records)" in shown.stdout
         assert "foreign-writer" in shown.stdout
         text = log.read_text()
         assert text.count("20 records from 50 on were deleted before they were copied") == 1

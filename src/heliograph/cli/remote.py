@@ -3,7 +3,7 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -89,7 +89,8 @@ def connectors(rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def show_connectors(found: dict[str, Any]) -> None:
+def show_connectors(found: dict[str, Any], told: Collection[str] = ()) -> None:
+    """With what went wrong, but for what is told elsewhere."""
     console = Console()
     if not found:
         console.print("no connectors")
@@ -107,6 +108,8 @@ def show_connectors(found: dict[str, Any]) -> None:
     for name, one in sorted(found.items()):
         for part in (one["status"]["connector"], *one["status"]["tasks"]):
             for line in part.get("trace", "").splitlines():
+                if line in told:
+                    continue
                 console.print(f"{name}: {line}", style="bold red", highlight=False, soft_wrap=True)
 
 

@@ -65,7 +65,7 @@ def _ask(rest: str, as_json: bool) -> None:
         console = Console()
         if copying:
             console.print(flow_table(copying, "Flows"))
-        show_connectors(connectors)
+        show_connectors(connectors, {str(refusal) for one in copying for refusal in one.refusals})
         for one in copying:
             _details(console, one)
     if any(flow["trouble"] for flow in flows) or any(one.stopped for one in copying):
@@ -110,8 +110,8 @@ def _details(console: Console, flow: FlowStatus) -> None:
     console.print(f"{flow.name}: partitions: {states or 'none'}", highlight=False)
     for kind, count in sorted(flow.events.items()):
         records = flow.records_of_events.get(kind, 0)
-        about = f" ({number(records)} records)" if records else ""
-        console.print(f"{flow.name}: {kind}: {count} times{about}", style="yellow", highlight=False)
+        about = f" ({_counted(records, 'record')})" if records else ""
+        console.print(f"{flow.name}: {kind}: {_counted(count, 'time')}{about}", style="yellow", highlight=False)
     for topic, why in flow.failed_topics.items():
         console.print(f"{flow.name}: topic {topic} is not mirrored: {why}", style="bold red", highlight=False)
     for refusal in flow.refusals:
@@ -119,3 +119,7 @@ def _details(console: Console, flow: FlowStatus) -> None:
         console.print(f"{flow.name}: {refusal.reason}: {refusal}", style=style, highlight=False)
     for notice in flow.notices[-10:]:
         console.print(f"{flow.name}: {notice.kind}: {notice}", style="yellow", highlight=False)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{number(count)} {what}" if count == 1 else f"{number(count)} {what}s"
