@@ -2,20 +2,27 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+import heliograph.copy.resume
 from copying.lease import only, prepare, settled
 from heliograph.copy.copier import Copier
+from heliograph.copy.cursor import State
+from heliograph.copy.resumed import Resumed
 from heliograph.copy.signals import Change, change_command
+from heliograph.copy.verify import verified
 from heliograph.copy.work import MirrorPartition, Work
 from heliograph.model.internal_topics import COMMANDS, signals_topic
 from heliograph.service.lease import Lease, rearranged
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 
 
 async def _until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not what():
             await asyncio.sleep(0.02)
 
@@ -29,7 +36,7 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
 
     async def main() -> None:
         partitions = {one.topic: one for one in await prepare(flow)}
-        earlier = Copier(Work(flow, "earlier", 20.0, (partitions[comes],)))  # so the ledger knows it already
+        earlier = Copier(Work(flow, "earlier", 120.0, (partitions[comes],)))  # so the ledger knows it already
         lease = asyncio.create_task(earlier.run())
         await _until(lambda: settled(earlier))
         earlier.stop()
@@ -38,7 +45,7 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
         await client.connect()
         signals = await own_topic(client, signals_topic("A"))
         start = await write(client, signals, COMMANDS, [(b"nothing", b"")])
-        work = Work(flow, "changing", 30.0, (partitions[stays], partitions[goes]), commands_from=start)
+        work = Work(flow, "changing", 120.0, (partitions[stays], partitions[goes]), commands_from=start)
         copier = Copier(work)
         lease = asyncio.create_task(copier.run())
         await _until(lambda: settled(copier))
@@ -58,6 +65,8 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
         await change(goes, None)
         await _until(lambda: len(copier.cursors) == 3 and settled(copier))
         assert kept.generation == generation  # it has never begun again
+        back = next(one for one in copier.cursors if one.key.topic == goes)
+        assert (back.copied.records, back.copied.stay) == (50, 1)
         copier.stop()
         outcome = await lease
         client.close()
@@ -66,6 +75,37 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
     asyncio.run(main())
     for name in (stays, goes, comes):
         assert pair.a.read(name) == pair.b.read(f"A.{name}")
+
+
+def test_a_partition_that_is_dropped_while_it_resumes_is_left_alone(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stays, goes = (f"{topic}-{name}" for name in ("stays", "goes"))
+    for name in (stays, goes):
+        pair.a.create(name)
+        pair.a.write(name, some_records(50))
+    flow = only(pair.flow(), topic)
+
+    async def main() -> None:
+        partitions = {one.topic: one for one in await prepare(flow)}
+        copier = Copier(Work(flow, "dropping", 60.0, tuple(partitions.values())))
+
+        async def drop_meanwhile(found: list[Resumed], *others: Any) -> list[Resumed]:
+            passed = await verified(found, *others)
+            copier._change(Change((), (partitions[goes],)))
+            return passed
+
+        monkeypatch.setattr(heliograph.copy.resume, "verified", drop_meanwhile)
+        dropped = next(one for one in copier.cursors if one.key.topic == goes)
+        lease = asyncio.create_task(copier.run())
+        await _until(lambda: dropped not in copier.cursors and settled(copier))
+        assert dropped.state is State.DROPPED
+        copier.stop()
+        await lease
+
+    asyncio.run(main())
+    assert pair.b.bounds(f"A.{goes}") == (0, 0)
+    assert pair.a.read(stays) == pair.b.read(f"A.{stays}")
 
 
 def test_leases_go_on_unless_partitions_move_between_them() -> None:

@@ -134,7 +134,7 @@ def test_what_leases_did_adds_up() -> None:
     assert account.hear(report, lease)
     assert account.counts([lease]) == counts
     account.hear(replace(report, attempt=1), lease)  # what the first attempt did counts, too
-    account.count(Outcome(lease.id, "deadline", counts, {}, ()), lease)
+    account.count(Outcome(lease.id, "deadline", Counts(), {}, (), attempt=2), lease)  # one that was never heard of
     assert account.counts([]) == Counts(
         {("gzip", "as-it-is"): Amount(4, 30, 3000), ("gzip", "thin"): Amount(2, 6, 600)},
         {"source": 0.0, "target": 3.0},
@@ -288,7 +288,7 @@ def test_a_tally_goes_on_with_the_next_lease(clock: Clock) -> None:
 
     def note(lease: str, records: int, at: int, end: int, newest: float = -1.0, attempt: int = 0) -> None:
         copied = Copied(records, records * 10, int(newest * 1000), int(clock.now * 1000))
-        tally.note((lease, attempt), Progress(Position(at, at), end, copied))
+        tally.note((lease, attempt, 0), Progress(Position(at, at), end, copied))
 
     note("one", 0, 100, 200)
     clock.now += 7

@@ -7,10 +7,10 @@ when it dies, is cut off or overlaps with another copier, the next one resumes f
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from heliograph.copy.counts import SOURCE, TARGET, Counts
@@ -66,7 +66,7 @@ class Copier:
             settled=lambda cursor: self._settled([cursor]),
             lost=self._lost,
         )
-        self._copied: dict[MirrorPartition, Copied] = {}  # also of those that have left, and may come back
+        self._stays: Counter[MirrorPartition] = Counter()  # how often each has left
         self.cursors = [self._cursor(key) for key in work.partitions]
         self._keeping = False
         self._filling: set[Cursor] = set()
@@ -113,6 +113,7 @@ class Copier:
                 {cursor.key: progress for cursor in self.cursors if (progress := _progress(cursor)) is not None},
                 tuple(told for cursor in self.cursors if (told := cursor.refusal or cursor.trouble) is not None),
                 tuple(self._notices),
+                self._attempt,
             )
         finally:
             for task in self._tasks:
@@ -140,7 +141,7 @@ class Copier:
             key,
             producer_id(flow.name, key),
             position=self._work.positions.get(key),
-            copied=self._copied.setdefault(key, Copied()),
+            copied=Copied(stay=self._stays[key]),
             kept_offsets=flow.kept_offsets if flow.keeps_offsets(key.topic) else None,
             filler=self._gaps.name,
         )
@@ -160,6 +161,7 @@ class Copier:
         dropped = set(change.dropped)
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
+            self._stays[cursor.key] += 1
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].look_at(cursor)
         self.cursors = [one for one in self.cursors if one.key not in dropped]
@@ -434,6 +436,15 @@ class Copier:
             self._until = max(self._until, self._asked[grant.ask - 1] + self._work.seconds)
             self._pace.rate = grant.bytes_per_second
 
+    def _some_changed(self) -> dict[MirrorPartition, Cursor]:
+        """For one report. If a partition has left and come back, the last word of the one that left comes first."""
+        some: dict[MirrorPartition, Cursor] = {}
+        for cursor in sorted(self._changed, key=lambda one: one.state is not State.DROPPED):
+            if len(some) == _PARTITIONS_AT_ONCE:
+                break
+            some.setdefault(cursor.key, cursor)
+        return some
+
     async def _report(self) -> None:
         name = signals_topic(self._work.flow.source.alias)
         told: dict[MirrorPartition, Refusal | None] = {}
@@ -443,13 +454,13 @@ class Copier:
             await asyncio.sleep(_REPORT_EVERY)
             now = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
             refusals = tuple(one for key, one in now.items() if one is not None and one != told.get(key))
-            changed = set(islice(self._changed, _PARTITIONS_AT_ONCE))
+            changed = self._some_changed()
             news = tuple(self._notices[noticed : noticed + _PARTITIONS_AT_ONCE])
             ask = self._ask()
             if known and not changed and not refusals and not news and not ask:
                 continue
-            self._changed -= changed
-            at = {cursor.key: progress for cursor in changed if (progress := _progress(cursor)) is not None}
+            self._changed.difference_update(changed.values())
+            at = {key: progress for key, cursor in changed.items() if (progress := _progress(cursor)) is not None}
             report = Report(
                 self._work.lease,
                 self._attempt,
@@ -467,7 +478,7 @@ class Copier:
                 noticed += len(news)
                 known = True
             except WireError as error:
-                self._changed |= changed
+                self._changed.update(changed.values())
                 log.debug("%s: progress cannot be reported: %s", self._work.flow.name, error)
 
     def _ask(self) -> int:
@@ -484,8 +495,8 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 
 
 def _progress(cursor: Cursor) -> Progress | None:
-    if cursor.position is None:
-        return None
+    if cursor.position is None or cursor.source_end < 0:
+        return None  # what it was told at the start may be out of date
     return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start)
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from heliograph.copy.cursor import Cursor
+from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gaps import Gaps
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Facts, NoGo, next_position
@@ -76,6 +76,8 @@ async def resume(
     await _recall(facts, ledger)
     found = []
     for cursor, one in facts:
+        if cursor.state is not State.RESUMING:
+            continue  # it was dropped meanwhile
         cursor.intervals = ledger.of((cursor.key.topic, cursor.key.partition), cursor.mirror_id)
         decision = next_position(cursor.intervals, one, policies)
         if not isinstance(decision, NoGo):
@@ -92,6 +94,7 @@ async def resume(
             for new in (*each.corrections, *((each.decision.new,) if each.decision.new else ()))
         ]
     )
+    passed = [each for each in passed if each.cursor.state is State.RESUMING]
     for each in passed:
         _tell(each, notice)
         _start(each)

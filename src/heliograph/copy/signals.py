@@ -149,5 +149,5 @@ def _fields(partition: MirrorPartition) -> tuple[str, str, int]:
 
 def _progress(at: Progress) -> tuple[int, ...]:
     position, copied = at.position, at.copied
-    totals = copied.records, copied.size, copied.newest, copied.landed
+    totals = copied.records, copied.size, copied.newest, copied.landed, copied.stay
     return position.source, position.target, position.epoch, at.source_start, at.source_end, *totals

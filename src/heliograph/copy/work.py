@@ -98,12 +98,13 @@ class Notice:
 @dataclass(slots=True)
 class Copied:
     """What a lease has copied of one partition so far; of the last batch, the newest record's time and when it landed,
-    in milliseconds since 1970, -1 if unknown."""
+    in milliseconds since 1970, -1 if unknown. A partition that leaves the lease and comes back begins another stay."""
 
     records: int = 0
     size: int = 0
     newest: int = -1
     landed: int = -1
+    stay: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ class Outcome:
     progress: dict[MirrorPartition, Progress]
     refusals: tuple[Refusal, ...]
     notices: tuple[Notice, ...] = ()
+    attempt: int = 0  # Spark's
 
     @property
     def records(self) -> int:

@@ -59,9 +59,7 @@ class Account:
         if report.attempt < lease.attempt:
             return False
         lease.heard = True
-        if report.attempt > lease.attempt:  # Spark has started it again: what it did before counts, too
-            self.count_reported(lease)
-            lease.attempt, lease.notices = report.attempt, 0
+        self._is_at_attempt(lease, report.attempt)
         lease.counts = report.counts
         self._note_progress(lease, report.changed)
         self._note_refusals(report.refusals)
@@ -69,12 +67,19 @@ class Account:
         self._cured(report.changed)
         return True
 
+    def _is_at_attempt(self, lease: Lease, attempt: int) -> None:
+        """If Spark has started it again, what it did before counts, too."""
+        if attempt > lease.attempt:
+            self.count_reported(lease)
+            lease.attempt, lease.notices = attempt, 0
+
     def count_reported(self, lease: Lease) -> None:
         """No outcome will come of this: what it last reported is copied all the same."""
         self._counts.add(lease.counts)
 
     def count(self, outcome: Outcome, lease: Lease) -> None:
         """What a lease that has ended did."""
+        self._is_at_attempt(lease, outcome.attempt)
         self._counts.add(outcome.counts)
         self._note_progress(lease, outcome.progress)
         refused = {one.partition: one for one in outcome.refusals}
@@ -93,7 +98,7 @@ class Account:
         self.load.note(kept)
         for one, at in kept.items():
             tally = self.tallies.setdefault(one, Tally())
-            tally.note((lease.id, lease.attempt), at)
+            tally.note((lease.id, lease.attempt, at.copied.stay), at)
             if tally.newest - tally.landed > _AHEAD and one.topic not in self._ahead:
                 self._tell_of_clocks(one, tally.newest - tally.landed)
 

@@ -279,13 +279,14 @@ class FlowRunner:
                     asking: dict[str, tuple[int, int]] = {}  # lease -> attempt, ask
                     for record in records:
                         self._progress_from = record.offset + 1
-                        if record.key is not None and record.value is not None:
-                            report = Report.from_record(record.key, record.value)
-                            lease = self._leases.get(report.lease)  # none: another run's, or one that has ended
-                            if lease is not None and self._account.hear(report, lease):
-                                self._runs_again(lease)
-                                if report.ask:
-                                    asking[report.lease] = (report.attempt, report.ask)
+                        lease = self._leases.get((record.key or b"").decode(errors="replace"))
+                        if lease is None or record.key is None or record.value is None:
+                            continue  # another run's, perhaps of another version, or of a lease that has ended
+                        report = Report.from_record(record.key, record.value)
+                        if self._account.hear(report, lease):
+                            self._failed.pop(lease.number, None)
+                            if report.ask:
+                                asking[report.lease] = (report.attempt, report.ask)
                     await self._grant(asking)
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
@@ -303,8 +304,9 @@ class FlowRunner:
         }
         if grants and not self._stop.is_set():
             await self._command(grant_command(grants))
-            for lease in grants.keys() & self._leases.keys():
-                self._leases[lease].goes_on(self.flow.lease_seconds)
+            for lease in [self._leases[name] for name in grants.keys() & self._leases.keys()]:
+                lease.goes_on(self.flow.lease_seconds)
+                self._runs_again(lease)
                 self._renewals += 1
 
     def _may_go_on(self, lease: Lease, stopped: set[MirrorPartition]) -> bool:

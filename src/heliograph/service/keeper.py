@@ -40,6 +40,7 @@ _SYNCS_EVERY = 5.0
 # as MM2 does by default.
 _FLUSHED_EVERY = 60.0
 _PRUNED_EVERY = 3600.0
+_CHECKPOINTS, _GROUP_OFFSETS = "checkpoints", "group offsets"
 _SLOW = 10.0  # a job that takes longer is worth a line
 
 
@@ -57,7 +58,8 @@ class Keeper:
         self._synced: Mapping[MirrorPartition, Position] = {}
         self._flushed = time.monotonic()
         self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
-        self._loaded = asyncio.Event()
+        self._loaded = False
+        self._tried = asyncio.Event()  # to write checkpoints
         self.synced_groups = GroupRound()  # the last one
         self.untranslated = 0  # partitions of groups in the last look at them
         self._early: set[Untranslated] = set()
@@ -69,10 +71,16 @@ class Keeper:
         self._complaints = Complaints()
 
     def follow(self, earlier: "Keeper") -> None:
-        """Until its own first rounds are over, what is seen of it is what the one before it has seen."""
-        self.synced_groups, self.untranslated = earlier.synced_groups, earlier.untranslated
-        self.checkpoints_written, self.checkpoint_ages = earlier.checkpoints_written, earlier.checkpoint_ages
-        self._went_well, self._said = earlier._went_well, earlier._said
+        """Until its own first rounds are over, what is seen of its jobs is what the one before it has seen."""
+        jobs = {name for name, every, _job in self._jobs() if every is not None}
+        if _CHECKPOINTS in jobs:
+            self.untranslated, self.checkpoint_ages = earlier.untranslated, earlier.checkpoint_ages
+            self.checkpoints_written = earlier.checkpoints_written
+        if _GROUP_OFFSETS in jobs:
+            self.synced_groups = earlier.synced_groups
+        self._went_well = {name: when for name, when in earlier._went_well.items() if name in jobs}
+        self._said = {name: text for name, text in earlier._said.items() if name in jobs}
+        self._complaints = earlier._complaints
 
     async def prepare(self) -> None:
         """Reach both clusters, and see that the topics that the flow needs for itself are there."""
@@ -97,9 +105,9 @@ class Keeper:
             return
         if self.flow.groups.checkpoints_every is not None:
             await self._try("groups", self.checkpoints.refresh_groups)
-            await self._try("checkpoints", self._write_checkpoints)
+            await self._try(_CHECKPOINTS, self._write_checkpoints)
         if self.flow.groups.sync_every is not None:
-            await self._try("group offsets", self._sync_groups)
+            await self._try(_GROUP_OFFSETS, self._sync_groups)
 
     async def one_round(self) -> None:
         """Settings, access rules, checkpoints and groups once, now."""
@@ -128,12 +136,14 @@ class Keeper:
         if CHECKPOINT in flow.parts and groups.checkpoints_every is not None:
             jobs += [
                 ("groups", groups.refresh_every, self.checkpoints.refresh_groups),
-                ("checkpoints", groups.checkpoints_every, self._write_checkpoints),
-                ("group offsets", groups.sync_every, self._sync_groups_when_loaded),
+                (_CHECKPOINTS, groups.checkpoints_every, self._write_checkpoints),
+                (_GROUP_OFFSETS, groups.sync_every, self._sync_groups),
             ]
         return jobs
 
     async def _repeat(self, name: str, every: float, job: Job) -> None:
+        if name == _GROUP_OFFSETS:
+            await self._tried.wait()  # the first round comes right after the first checkpoints, not an interval later
         due = time.monotonic()
         while True:
             await self._try(name, job)
@@ -219,17 +229,22 @@ class Keeper:
             log.info("%s: %d intervals of records that are gone from both clusters deleted", self.flow.name, count)
 
     async def _write_checkpoints(self) -> None:
-        if not self._loaded.is_set():
-            await self.checkpoints.load()
-            await self.checkpoints.refresh_groups()
         began = time.monotonic()
-        outcome = await self.checkpoints.run()
-        self._loaded.set()
+        try:
+            if not self._loaded:
+                await self.checkpoints.load()
+                await self.checkpoints.refresh_groups()
+                self._loaded = True
+                began = time.monotonic()
+            outcome = await self.checkpoints.run()
+        finally:
+            self._tried.set()
         self.untranslated = len(outcome.missing)
         self.checkpoints_written += len(outcome.emitted)
         for new in outcome.emitted:
             window = self.checkpoint_ages.setdefault((new.group, new.topic, new.partition), Window())
             window.note((time.monotonic() - began) * 1000)
+        self.checkpoint_ages = {one: window for one, window in self.checkpoint_ages.items() if window.spread()}
         if outcome.emitted:
             log.debug("%s: %d checkpoints written", self.flow.name, len(outcome.emitted))
         for one in outcome.early:
@@ -244,13 +259,8 @@ class Keeper:
                 )
         self._early = set(outcome.early)
 
-    async def _sync_groups_when_loaded(self) -> None:
-        """The first round comes right after the first checkpoints, and not an interval later."""
-        await self._loaded.wait()
-        await self._sync_groups()
-
     async def _sync_groups(self) -> None:
-        if not self._loaded.is_set():
+        if not self._loaded:
             return  # half of the history may say something else than all of it
         names = self.flow.groups.names
         latest = [one for one in self.checkpoints.latest.values() if names.matches(one.group)]

@@ -40,13 +40,14 @@ class Tally:
     size_lately: Window = field(default_factory=Window)
     ages: Window = field(default_factory=Window)
     errors: Errors = field(default_factory=Errors)
-    _of_leases: dict[tuple[str, int], Copied] = field(default_factory=dict)  # of the last few
+    _of_leases: dict[tuple[str, int, int], Copied] = field(default_factory=dict)  # of the last few
     _known_since: float = field(default_factory=time.time)
     _behind_since: float | None = None
     _was_caught_up: bool = False
 
-    def note(self, lease: tuple[str, int], at: Progress) -> None:
-        """`lease`: who says so, with its attempt. The last word of one may come after the first of the next."""
+    def note(self, lease: tuple[str, int, int], at: Progress) -> None:
+        """`lease`: who says so, with its attempt and the partition's stay there. The last word of one may come after
+        the first of the next."""
         copied = at.copied
         before = self._of_leases.pop(lease, Copied())
         self._of_leases[lease] = copied

@@ -151,7 +151,12 @@ async def _of_coordinators(
             answers.update(dict.fromkeys(some, error))
 
     for _ in range(TRIES):
-        found_at = await coordinators(client, groups, GROUP)
+        try:
+            found_at = await coordinators(client, groups, GROUP)
+        except WireError:
+            if not answers:
+                raise
+            break  # what the others have said stays true
         answers.update({group: node for group, node in found_at.items() if isinstance(node, WireError)})
         by_node = _by_node(found_at)
         await asyncio.gather(*(ask_one(node, some) for node, some in by_node.items()))
@@ -214,8 +219,10 @@ async def _fetch_many(connection: Connection, groups: list[str]) -> dict[str, Of
 
 async def _fetch_one(connection: Connection, group: str) -> Offsets | WireError:
     request = OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
-    answer = await connection.request(request, newest=7, oldest=2)
-    return _offsets_or_error(answer)
+    try:
+        return _offsets_or_error(await connection.request(request, newest=7, oldest=2))
+    except WireError as error:
+        return error
 
 
 def _offsets_or_error(answer: Any) -> Offsets | WireError:
