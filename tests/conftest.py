@@ -31,7 +31,7 @@ def pair(sandbox: Sandbox) -> Pair:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
-    spec = ClusterSpec(settings=settings)
+    spec = ClusterSpec(settings=settings, fast_start=True)
     a, b = sandbox.start({"A": spec, "B": spec})
     return Pair(Log(a.bootstrap), Log(b.bootstrap))
 

@@ -13,6 +13,8 @@ from pyspark.find_spark_home import _find_spark_home
 from heliograph.sandbox.java import find_java
 from heliograph.sandbox.mirrormaker import mirror_maker_classpath, mirror_maker_command
 
+SOON_UP = ("-XX:TieredStopAtLevel=1",)  # for what does not run for long
+
 
 class MirrorMaker:
     """MM2's dedicated mode from a file."""
@@ -21,7 +23,10 @@ class MirrorMaker:
         self.log = properties.with_suffix(".mm2.log")
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                mirror_maker_command(properties, heap_mb=512), stdout=output, stderr=output, cwd=properties.parent
+                mirror_maker_command(properties, heap_mb=512, flags=SOON_UP),
+                stdout=output,
+                stderr=output,
+                cwd=properties.parent,
             )
 
     def kill(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from heliograph.sandbox.mirrormaker import connect_worker_command
 from heliograph.sandbox.ports import free_ports
 from logs import PATIENCE, Log
+from mm2 import SOON_UP
 from running.command import start
 
 
@@ -113,7 +114,7 @@ def connect_worker(file: Path, api: Api) -> Iterator["subprocess.Popen[bytes]"]:
     """A real one."""
     with file.with_suffix(".log").open("ab") as output:
         process = subprocess.Popen(
-            connect_worker_command(file, heap_mb=512), stdout=output, stderr=output, cwd=file.parent
+            connect_worker_command(file, heap_mb=512, flags=SOON_UP), stdout=output, stderr=output, cwd=file.parent
         )
     with _running(process, file, api):
         yield process

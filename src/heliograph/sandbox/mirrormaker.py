@@ -28,10 +28,10 @@ def mirror_maker_command(
     return _command(main, properties, heap_mb, gc, flags, levels or {})
 
 
-def connect_worker_command(properties: Path, *, heap_mb: int) -> list[str]:
+def connect_worker_command(properties: Path, *, heap_mb: int, flags: Sequence[str] = ()) -> list[str]:
     """A worker of a Connect cluster, which has MirrorMaker 2's connectors, from its own file."""
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
-    return _command(main, properties, heap_mb, "serial", (), {})
+    return _command(main, properties, heap_mb, "serial", flags, {})
 
 
 def _command(
