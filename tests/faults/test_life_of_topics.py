@@ -382,7 +382,9 @@ def test_foreign_writes_between_batches_under_way_are_copied_around(both: Pair, 
 
     def act() -> None:
         if how == "all the time":
-            both.b.append(f"A.{topic}", [encode([Record(0, 1, b"foreign", b"")])] * 1000)
+            enough = time.monotonic() + 1.0  # for several seconds on end it would be given up
+            while time.monotonic() < enough:
+                both.b.append(f"A.{topic}", [encode([Record(0, 1, b"foreign", b"")])] * 20)
         else:
             for _ in range(20):
                 _intrude(both, topic, 3)
