@@ -54,7 +54,7 @@ class Engine:
         jvm_options: str | None = None,
     ) -> None:
         self._slots = slots
-        self._jvm_options = use_archive() if jvm_options is None else jvm_options
+        self._jvm_options = jvm_options
         self._master = master
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
@@ -120,12 +120,13 @@ class Engine:
             }
         if not submitted:
             log4j = files("heliograph.engine") / "log4j2.properties"
+            more = use_archive() if self._jvm_options is None else self._jvm_options
             defaults |= {
                 "spark.driver.memory": "512m",
                 "spark.driver.extraJavaOptions": (
                     # It schedules and nothing else: what takes long to compile or to collect would never pay.
                     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss1m "
-                    f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j} {self._jvm_options}"
+                    f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j} {more}"
                 ),
             }
         return defaults

@@ -279,10 +279,11 @@ class FlowRunner:
                     asking: dict[str, tuple[int, int]] = {}  # lease -> attempt, ask
                     for record in records:
                         self._progress_from = record.offset + 1
-                        lease = self._leases.get((record.key or b"").decode(errors="replace"))
-                        if lease is None or record.key is None or record.value is None:
+                        key, value = record.key or b"", record.value
+                        lease = self._leases.get(key.decode(errors="replace"))
+                        if lease is None or value is None:
                             continue  # another run's, perhaps of another version, or of a lease that has ended
-                        report = Report.from_record(record.key, record.value)
+                        report = Report.from_record(key, value)
                         if self._account.hear(report, lease):
                             self._failed.pop(lease.number, None)
                             if report.ask:

@@ -72,7 +72,7 @@ class Keeper:
 
     def follow(self, earlier: "Keeper") -> None:
         """Until its own first rounds are over, what is seen of its jobs is what the one before it has seen."""
-        jobs = {name for name, every, _job in self._jobs() if every is not None}
+        jobs = {name for name, _every, _job in self._jobs()}
         if _CHECKPOINTS in jobs:
             self.untranslated, self.checkpoint_ages = earlier.untranslated, earlier.checkpoint_ages
             self.checkpoints_written = earlier.checkpoints_written
@@ -88,8 +88,7 @@ class Keeper:
 
     async def run(self) -> None:
         """All jobs of the parts that run, until cancelled."""
-        jobs = [self._repeat(name, every, job) for name, every, job in self._jobs() if every is not None]
-        await asyncio.gather(*jobs)
+        await asyncio.gather(*(self._repeat(*one) for one in self._jobs()))
 
     async def finish(self) -> None:
         """Before a flow ends: write down what others go by, as of now."""
@@ -120,7 +119,8 @@ class Keeper:
         self._source.close()
         self._target.close()
 
-    def _jobs(self) -> list[tuple[str, float | None, Job]]:
+    def _jobs(self) -> list[tuple[str, float, Job]]:
+        """Those that run: their names, how often, and what they do."""
         flow, groups = self.flow, self.flow.groups
         jobs: list[tuple[str, float | None, Job]] = []
         if HEARTBEAT in flow.parts:
@@ -139,7 +139,7 @@ class Keeper:
                 (_CHECKPOINTS, groups.checkpoints_every, self._write_checkpoints),
                 (_GROUP_OFFSETS, groups.sync_every, self._sync_groups),
             ]
-        return jobs
+        return [(name, every, job) for name, every, job in jobs if every is not None]
 
     async def _repeat(self, name: str, every: float, job: Job) -> None:
         if name == _GROUP_OFFSETS:
@@ -155,12 +155,11 @@ class Keeper:
         return "\n".join(f"{name}: {self._said[name]}" for name in jobs if name in self._said)
 
     def jobs(self) -> list[JobMeasure]:
-        """Those that run, and how they went."""
+        """How they went."""
         now, well = time.monotonic(), self._went_well
         return [
             JobMeasure(name, name in self._said, now - well[name] if name in well else None)
-            for name, every, _job in self._jobs()
-            if every is not None
+            for name, _every, _job in self._jobs()
         ]
 
     def drift(self) -> dict[str, int]:
