@@ -430,8 +430,9 @@ def on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-def until(what: Callable[[], bool]) -> None:
+def until(what: Callable[[], bool], told: Callable[[], object] = lambda: "did not happen in time") -> None:
+    """Wait for it; `told` is what is shown if it does not come."""
     deadline = time.monotonic() + PATIENCE
     while not what():
-        assert time.monotonic() < deadline, "did not happen in time"
+        assert time.monotonic() < deadline, told()
         time.sleep(0.1)

@@ -5,9 +5,10 @@ import random
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
-from logs import PATIENCE, Pair, some_records
+from logs import Pair, some_records, until
 from running.command import heliograph, start
 
 # KILLS=10 and more for a night.
@@ -43,10 +44,7 @@ def test_kills_of_the_driver_lose_and_repeat_nothing(pair: Pair, topic: str, pro
             process = start("run", properties, log=log)
             try:
                 before = _end(pair, topic)
-                deadline = time.monotonic() + PATIENCE
-                while _end(pair, topic) == before:
-                    assert time.monotonic() < deadline, log.read_text()
-                    time.sleep(0.02)
+                until(partial(_has_moved, pair, topic, before), log.read_text)
                 time.sleep(rng.uniform(0.0, 1.0))
             finally:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -64,6 +62,10 @@ def test_kills_of_the_driver_lose_and_repeat_nothing(pair: Pair, topic: str, pro
         assert copied == pair.a.read(topic, partition)
     assert pair.a.read_with_offsets(kept) == pair.b.read_with_offsets(f"A.{kept}")
     assert pair.a.bounds(kept)[1] == pair.b.bounds(f"A.{kept}")[1]
+
+
+def _has_moved(pair: Pair, topic: str, before: int) -> bool:
+    return _end(pair, topic) != before
 
 
 def _end(pair: Pair, topic: str) -> int:

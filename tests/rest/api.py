@@ -12,7 +12,7 @@ from typing import Any
 
 from heliograph.sandbox.mirrormaker import connect_worker_command
 from heliograph.sandbox.ports import free_ports
-from logs import PATIENCE, Log
+from logs import PATIENCE, Log, until
 from mm2 import SOON_UP
 from running.command import start
 
@@ -60,10 +60,7 @@ class Api:
         return [got.body["connector"]["state"], *(task["state"] for task in got.body["tasks"])]
 
     def until(self, what: Callable[["Api"], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not what(self):
-            assert time.monotonic() < deadline, self("GET", "/connectors?expand=status").body
-            time.sleep(0.1)
+        until(lambda: what(self), lambda: self("GET", "/connectors?expand=status").body)
 
 
 def worker_file(folder: Path, log: Log, name: str) -> tuple[Path, Api]:

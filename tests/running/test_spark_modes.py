@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 import heliograph as package
 from heliograph.engine.archive import archive_path, use_archive
 from heliograph.sandbox.java import find_java
-from logs import PATIENCE, Pair, some_records
+from logs import PATIENCE, Pair, some_records, until
 from running.command import heliograph, program_said
 
 
@@ -81,10 +80,8 @@ def test_under_spark_submit_a_killed_jvm_takes_the_driver_with_it(
     with (tmp_path / "log").open("wb") as output:
         jvm = subprocess.Popen(command, stdout=output, stderr=output, env=env)  # spark-submit becomes the JVM
     try:
-        deadline = time.monotonic() + PATIENCE
-        while pair.b.partitions(f"A.{topic}") == 0 or pair.b.bounds(f"A.{topic}")[1] < 10:
-            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-            time.sleep(0.2)
+        mirror = f"A.{topic}"
+        until(lambda: pair.b.partitions(mirror) > 0 and pair.b.bounds(mirror)[1] >= 10, (tmp_path / "log").read_text)
         family = psutil.Process(jvm.pid).children(recursive=True)
         assert family
     finally:
