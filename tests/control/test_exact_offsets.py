@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import heliograph.copy.ledger
+import heliograph.model.pages
 from copying.lease import copy, only, settled
-from heliograph.control.pruning import prune
 from heliograph.copy.copier import Copier
 from heliograph.model.flow import Flow, Groups, Reading
 from heliograph.model.mm2_records import Checkpoint
@@ -150,7 +150,8 @@ class _Scenario:
             keeper = Keeper(self.flow)
             try:
                 await keeper.prepare()
-                await prune(self.flow, keeper._source, keeper._target)
+                await keeper._packer.pack()
+                await keeper._packer.prune()
             finally:
                 keeper.close()
 
@@ -191,7 +192,8 @@ def test_a_group_reads_first_on_the_mirror_what_it_would_read_first_on_the_sourc
 ) -> None:
     rng = random.Random(seed)
     one = _Scenario(pair, producers, f"exact-{seed}-{uuid.uuid4().hex[:6]}", rng)
-    monkeypatch.setattr(heliograph.copy.ledger, "_KEEP", rng.choice([2, 1000]))
+    monkeypatch.setattr(heliograph.model.pages, "PAGE", rng.choice([2, 1000]))
+    monkeypatch.setattr(heliograph.copy.ledger, "_AROUND", rng.choice([2, 1000]))
     pair.a.create(one.topic)
     one.write()
     one.copy_some()

@@ -18,7 +18,8 @@ from copying.lease import copy, only
 from heliograph.control.kept_offsets import CannotKeepOffsets, check
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups
-from heliograph.model.intervals import Entry, Interval
+from heliograph.model.intervals import Interval
+from heliograph.model.ledger_records import Entry
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.service.groups import FlowGroups, GroupPartition, GroupStanding, NoAnswer, look_at_groups, sync_now

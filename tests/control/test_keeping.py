@@ -289,10 +289,13 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
 
 def test_an_internal_topic_that_forgets_is_refused(pair: Pair, topic: str) -> None:
     flow = replace(pair.flow(), source=replace(pair.flow().source, alias="Forgetful"))
-    pair.b.create("heliograph-intervals.Forgetful.internal", cleanup_policy="delete")
+    pair.b.create("heliograph-ledger.Forgetful.internal", 3, cleanup_policy="delete")
 
     async def nothing(_keeper: Keeper) -> None:
         pass
 
     with pytest.raises(MissingTopics, match=r"cleanup\.policy is delete.*must be compact"):
+        _keep(flow, nothing)
+    pair.b.configure("heliograph-ledger.Forgetful.internal", cleanup_policy="compact,delete", retention_ms="1000")
+    with pytest.raises(MissingTopics, match=r"forgets after a while: retention\.ms must be -1"):
         _keep(flow, nothing)

@@ -1,54 +1,83 @@
-"""The ledger over time: what is past leaves it, and what is far back is read again only when a group asks for it."""
+"""The ledger over time: packed and pruned it says the same, whoever packs and whatever happens to its topic."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-import heliograph.control.pruning
+import heliograph.control.packing
 import heliograph.copy.ledger
+import heliograph.model.pages
+import heliograph.wire.records
 from copying.lease import copy, only
-from heliograph.control.pruning import prune
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.packing import Packer
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups, Reading
+from heliograph.model.internal_topics import intervals_topic
+from heliograph.model.intervals import Interval
+from heliograph.model.ledger_records import INDEX, JOURNAL, PAGES, Entry, NewerFormat
 from heliograph.model.names import NameFilter
 from heliograph.service.keeper import Keeper
 from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.records import own_topic, read_all, write
 from logs import Pair, on, some_records
 
-ALIAS = "L"  # no other tests write to its ledger
+PLACE = ("orders", 0)
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heliograph.model.pages, "PAGE", 3)
 
 
 def _flow(pair: Pair, topic: str) -> Flow:
     """With an entry in the ledger for nearly every transaction, and a ledger of its own."""
     groups = Groups(NameFilter((f"{topic}-g.*",)), 600.0, 60.0, 60.0, 1)
-    source = replace(pair.a.cluster, alias=ALIAS)
+    source = replace(pair.a.cluster, alias=topic)
     return replace(
         only(pair.flow(), topic), source=source, reading=Reading(max_partition_fetch_bytes=200), groups=groups
     )
 
 
-def _prune(flow: Flow) -> int:
-    async def main() -> int:
-        source, target = ClusterClient(flow.source), ClusterClient(flow.target)
-        try:
-            return await prune(flow, source, target)
-        finally:
-            source.close()
-            target.close()
+@asynccontextmanager
+async def _clients(flow: Flow) -> AsyncIterator[tuple[ClusterClient, ClusterClient]]:
+    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+    try:
+        await ensure_internal_topics(flow, source, target)
+        yield source, target
+    finally:
+        source.close()
+        target.close()
+
+
+def _with_clients(flow: Flow, do: Callable[[ClusterClient, ClusterClient], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        async with _clients(flow) as (source, target):
+            return await do(source, target)
 
     return asyncio.run(main())
 
 
-def _read(pair: Pair, topic: str, do: Callable[[Ledger], Any]) -> Any:
-    async def main(client: ClusterClient) -> Any:
-        ledger = Ledger(client, ALIAS)
-        await ledger.catch_up()
-        return do(ledger)
+def _pack(flow: Flow, prune: bool = False) -> int:
+    async def do(source: ClusterClient, target: ClusterClient) -> int:
+        packer = Packer(flow, source, target, Ledger(target, flow.source.alias))
+        return await (packer.prune() if prune else packer.pack())
 
-    return on(pair.b, main)
+    return int(_with_clients(flow, do))
+
+
+def _read(flow: Flow, do: Callable[[Ledger], Awaitable[Any]]) -> Any:
+    async def main(_source: ClusterClient, target: ClusterClient) -> Any:
+        ledger = Ledger(target, flow.source.alias)
+        await ledger.catch_up()
+        return await do(ledger)
+
+    return _with_clients(flow, main)
 
 
 def _id(log: Any, topic: str) -> str:
@@ -58,30 +87,51 @@ def _id(log: Any, topic: str) -> str:
     return str(on(log, main))
 
 
-def test_what_both_logs_have_lost_leaves_the_ledger_and_nothing_else_changes(pair: Pair, topic: str) -> None:
+async def _put(ledger: Ledger, target: int, source: int, count: int = 1) -> None:
+    await ledger.write([Entry(PLACE, "m", (Interval(target, source, count, "s"),))])
+
+
+async def _all(ledger: Ledger) -> list[Interval]:
+    return list(await ledger.ask(PLACE, "m", lambda intervals: list(intervals)))
+
+
+def _rows(numbers: Iterator[int] | range) -> list[Interval]:
+    """One record and then a marker, again and again."""
+    return [Interval(number, 2 * number, 1, "s") for number in numbers]
+
+
+# --- with a mirror ------------------------------------------------------------------------------------------------
+
+
+def test_a_packed_ledger_says_the_same_and_what_both_logs_have_lost_leaves_it(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     for number in range(12):
         pair.a.transaction(topic, 3, commit=number % 4 != 3)
-    flow, place, mirror = _flow(pair, topic), (topic, 0), f"{ALIAS}.{topic}"
+    flow, place, mirror = _flow(pair, topic), (topic, 0), f"{topic}.{topic}"
     copy(flow)
     source_id, mirror_id = _id(pair.a, topic), _id(pair.b, mirror)
     end = pair.b.bounds(mirror)[1]
 
-    def answers(ledger: Ledger) -> list[int | None]:
-        return [ledger.of(place, mirror_id).target_of(source, source_id, end) for source in range(24, 50)]
+    async def answers(ledger: Ledger) -> list[int | None]:
+        return [
+            await ledger.ask(place, mirror_id, lambda some, at=source: some.target_of(at, source_id, end))  # type: ignore[misc]
+            for source in range(24, 50)
+        ]
 
-    def known(ledger: Ledger) -> int:
-        return len(list(ledger.of(place, mirror_id)))
+    async def known(ledger: Ledger) -> int:
+        return len(ledger.of(place, mirror_id))
 
-    assert _prune(flow) == 0
+    before, many = _read(flow, answers), _read(flow, known)
+    assert _pack(flow) == 1
+    assert _read(flow, answers) == before
+    assert _pack(flow, prune=True) == 0
     pair.a.delete_before(topic, 0, 24)
-    assert _prune(flow) == 0  # the mirror has them still
+    assert _pack(flow, prune=True) == 0  # the mirror has them still
     pair.b.delete_before(mirror, 0, 15)
-    before, many = _read(pair, topic, answers), _read(pair, topic, known)
-    assert _prune(flow) > 2
-    assert _read(pair, topic, answers) == before
-    assert _read(pair, topic, known) < many
-    assert _prune(flow) == 0
+    assert _pack(flow, prune=True) == 1
+    assert _read(flow, answers) == before
+    assert _read(flow, known) < many
+    assert _pack(flow, prune=True) == 0
     pair.a.write(topic, some_records(5))
     outcome = copy(flow)
     assert (outcome.refusals, outcome.notices) == ((), ())
@@ -92,31 +142,32 @@ def test_a_mirror_that_is_gone_leaves_no_more_than_a_trace(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair.a.create(topic)
-    for _ in range(3):
+    for _ in range(5):
         pair.a.transaction(topic, 3)
-    flow, mirror = _flow(pair, topic), f"{ALIAS}.{topic}"
+    flow, mirror = _flow(pair, topic), f"{topic}.{topic}"
     copy(flow)
     first = _id(pair.b, mirror)
     pair.b.delete(mirror)
-    assert _prune(flow) == 0
+    assert _pack(flow, prune=True) == 0
     copy(flow)
     second = _id(pair.b, mirror)
 
-    def mirrors(ledger: Ledger) -> dict[str, int]:
-        return {one: len(list(known)) for one, known in ledger.all_of((topic, 0)).items()}
+    async def mirrors(ledger: Ledger) -> dict[str, int]:
+        return {mirror_id: len(known) for mirror_id, known in ledger.all_of((topic, 0)).items()}
 
-    assert _read(pair, topic, mirrors).keys() == {first, second}
-    assert _prune(flow) > 0
-    assert _read(pair, topic, mirrors).keys() == {second}
+    assert _read(flow, mirrors).keys() == {first, second}
+    assert _pack(flow) == 2
+    assert _pack(flow, prune=True) == 1
+    assert _read(flow, mirrors).keys() == {second}
     pair.a.delete(topic)
     pair.b.delete(mirror)
-    assert _prune(flow) == 0  # it may be back in a moment
-    monkeypatch.setattr(heliograph.control.pruning, "_GONE_AFTER", -60_000)
-    assert _prune(flow) > 0
-    assert _read(pair, topic, mirrors) == {second: 1}
+    assert _pack(flow, prune=True) == 0  # it may be back in a moment
+    monkeypatch.setattr(heliograph.control.packing, "_GONE_AFTER", -60_000)
+    assert _pack(flow, prune=True) == 1
+    assert 0 < _read(flow, mirrors)[second] <= 3
 
 
-def test_the_ledger_is_read_again_only_when_a_group_is_further_back_than_before(
+def test_a_page_is_read_when_a_group_stands_in_its_stretch_and_then_not_again(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair.a.create(topic)
@@ -124,45 +175,295 @@ def test_the_ledger_is_read_again_only_when_a_group_is_further_back_than_before(
         pair.a.transaction(topic, 3)
     flow = _flow(pair, topic)
     copy(flow)
-    monkeypatch.setattr(heliograph.copy.ledger, "_KEEP", 2)
-    recalled: list[object] = []
-    recall = Ledger.recall
+    _pack(flow)
+    mirror_id = _id(pair.b, f"{topic}.{topic}")
 
-    async def counted(ledger: Ledger, partitions: Any) -> None:
-        recalled.append(partitions)
-        await recall(ledger, partitions)
+    async def inside(ledger: Ledger) -> list[tuple[int, int]]:
+        """Source and mirror offset of an interval amid each page."""
+        rows = await ledger.ask((topic, 0), mirror_id, lambda intervals: list(intervals))
+        stored = [page for page in ledger.of((topic, 0), mirror_id).pages if page.location >= 0]
+        return [(rows[3 * number + 1].source, rows[3 * number + 1].target) for number in range(len(stored))]
 
-    monkeypatch.setattr(Ledger, "recall", counted)
+    first, second, *_others = _read(flow, inside)
+    loaded: list[int] = []
+    load = Ledger._load_page
 
-    async def rounds(keeper: Keeper) -> None:
-        for position, expected, reads in (
-            (39, 30, 0),  # at the end
-            (9, 7, 1),
-            (9, 7, 1),
-            (14, 11, 1),
-            (39, 30, 1),
-            (2, 2, 2),
-            (2, 2, 2),
-        ):
+    async def counted(ledger: Ledger, partition: Any, mirror_id: str, page: Any) -> None:
+        loaded.append(page.location)
+        await load(ledger, partition, mirror_id, page)
+
+    monkeypatch.setattr(Ledger, "_load_page", counted)
+
+    async def check(keeper: Keeper) -> None:
+        end = (39, 30)
+        rounds = ((end, 0), (first, 1), (first, 1), (end, 1), (second, 2), (first, 2), (end, 2))
+        for (position, expected), reads in rounds:
             await asyncio.to_thread(pair.a.commit, f"{topic}-g", topic, position)
             await keeper.translate_once()
-            latest = keeper.checkpoints.latest[f"{topic}-g", f"{ALIAS}.{topic}", 0]
+            latest = keeper.checkpoints.latest[f"{topic}-g", f"{topic}.{topic}", 0]
             assert (latest.upstream, latest.downstream) == (position, expected)
-            assert len(recalled) == reads, position
-            if position == 39:
-                assert len(list(keeper._ledger.of((topic, 0), mirror_id))) <= 4
+            assert len(loaded) == reads, position
 
-    mirror_id = _id(pair.b, f"{ALIAS}.{topic}")
-    _keep(flow, rounds)
-
-
-def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[None]]) -> None:
     async def main() -> None:
         keeper = Keeper(flow)
         try:
             await keeper.prepare()
-            await do(keeper)
+            await check(keeper)
         finally:
             keeper.close()
 
     asyncio.run(main())
+
+
+def test_a_lease_gets_little_of_a_long_history_and_goes_on_all_the_same(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heliograph.copy.ledger, "_AROUND", 3)
+    pair.a.create(topic)
+    for _ in range(30):
+        pair.a.transaction(topic, 2)
+    flow, place, mirror = _flow(pair, topic), (topic, 0), f"{topic}.{topic}"
+    copy(flow)
+    _pack(flow)
+    mirror_id = _id(pair.b, mirror)
+
+    async def do(_source: ClusterClient, target: ClusterClient) -> None:
+        ledger = Ledger(target, topic)
+        await ledger.catch_up()
+        whole = await ledger.ask(place, mirror_id, lambda intervals: list(intervals))
+        for position in (0, 20, 60, None):
+            handed = Ledger(target, topic, ledger.hand_over({place: position}))
+            near = 60 if position is None else position
+            intervals = handed.of(place, mirror_id)
+            assert intervals.covering(near) == ledger.of(place, mirror_id).covering(near)
+            assert await handed.ask(place, mirror_id, lambda intervals: list(intervals)) == whole
+            await handed.catch_up()
+            assert await handed.ask(place, mirror_id, lambda intervals: list(intervals)) == whole
+
+    _with_clients(flow, do)
+
+
+# --- who writes at the same time ----------------------------------------------------------------------------------
+
+
+def test_a_late_decision_does_not_count_and_its_author_knows(pair: Pair, topic: str) -> None:
+    """Two copiers begin together; the slower one writes its decision when the faster one has planned on."""
+
+    async def do(_source: ClusterClient, target: ClusterClient) -> None:
+        fast, slow = Ledger(target, topic), Ledger(target, topic)
+        decision = Entry(PLACE, "m", (Interval(0, 0, 0, "s"),))
+        await fast.catch_up()
+        await slow.catch_up()
+        seen = slow.next_offset
+        assert await fast.decide([decision], fast.next_offset) == []
+        for row in _rows(range(10)):
+            await fast.write([Entry(PLACE, "m", (row,))])
+        assert await slow.decide([decision], seen) == [decision]
+        reader = Ledger(target, topic)
+        await reader.catch_up()
+        assert await _all(reader) == await _all(slow) == _rows(range(10))
+        # Who has read everything decides; its own entries of the same moment do not speak against that.
+        cut = Entry(PLACE, "m", (Interval(5, 100, 0, "s"),))
+        seen = slow.next_offset
+        await slow.write([Entry(PLACE, "m", (Interval(4, 8, 1, "s"),))])
+        assert await slow.decide([cut], seen) == []
+        await reader.catch_up()
+        assert await _all(reader) == [*_rows(range(5)), cut.intervals[0]]
+
+    _with_clients(_flow(pair, topic), do)
+
+
+def test_who_packs_with_older_knowledge_changes_nothing(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One packs while another, who has read less, is about to: whatever lands last, all entries are known."""
+    monkeypatch.setattr(heliograph.control.packing, "_TRIM_AFTER", 0.0)
+    flow = _flow(pair, topic)
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        writer, slow, fast = (Ledger(target, topic) for _ in range(3))
+        for row in _rows(range(10)):
+            await writer.write([Entry(PLACE, "m", (row,))])
+        await slow.catch_up()
+
+        async def nothing() -> Any:
+            return await own_topic(target, slow.topic)
+
+        monkeypatch.setattr(slow, "catch_up_locked", nothing)
+        for row in _rows(range(10, 20)):
+            await writer.write([Entry(PLACE, "m", (row,))])
+        assert await Packer(flow, source, target, fast).pack() == 1
+        assert await Packer(flow, source, target, slow).pack() == 1
+        reader = Ledger(target, topic)
+        await reader.catch_up()
+        assert await _all(reader) == _rows(range(20))
+        # The next round deletes what does not count, and the journal's beginning.
+        await writer.write([Entry(PLACE, "m", (row,)) for row in _rows(range(20, 22))])
+        packer = Packer(flow, source, target, reader)
+        assert await packer.pack() == 1
+        assert await packer.pack() == 0
+        topic_now = await own_topic(target, reader.topic)
+        journal = [record async for record in read_all(target, topic_now, JOURNAL)]
+        assert journal == []
+        again = Ledger(target, topic)
+        await again.catch_up()
+        assert await _all(again) == _rows(range(22))
+        assert not again.index.beaten
+        # A lease that was reading the journal goes on with the index.
+        await fast.catch_up()
+        assert await _all(fast) == _rows(range(22))
+
+    _with_clients(flow, do)
+
+
+def test_a_crash_while_packing_leaves_the_old_form_or_the_new(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packing ends before each of its writes in turn; the ledger says the same after every one."""
+    flow = _flow(pair, topic)
+    writes: list[int] = []
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        writer = Ledger(target, topic)
+        whole: list[Interval] = []
+        for allowed in range(8):
+            new = _rows(range(len(whole), len(whole) + 7))
+            whole += new
+            for row in new:
+                await writer.write([Entry(PLACE, "m", (row,))])
+            writes.clear()
+            for name in ("append_records", "write_records"):
+                real = getattr(heliograph.wire.records, name)
+
+                async def limited(*args: Any, _real: Any = real, _allowed: int = allowed) -> Any:
+                    if len(writes) >= _allowed:
+                        raise ConnectionError("crashed")
+                    writes.append(1)
+                    return await _real(*args)
+
+                monkeypatch.setattr(heliograph.control.packing, name, limited)
+            packer = Packer(flow, source, target, Ledger(target, topic))
+            try:
+                await packer.pack()
+            except ConnectionError:
+                assert allowed < 7
+            reader = Ledger(target, topic)
+            await reader.catch_up()
+            assert await _all(reader) == whole, allowed
+
+    _with_clients(flow, do)
+
+
+# --- what may happen to its topic ---------------------------------------------------------------------------------
+
+
+def test_a_topic_that_is_created_again_gets_what_is_known(
+    pair: Pair, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = _flow(pair, topic)
+    caplog.set_level(logging.WARNING, "heliograph")
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        ledger, lease = Ledger(target, topic), Ledger(target, topic)
+        for row in _rows(range(3)):
+            await _put(ledger, row.target, row.source)
+        await Packer(flow, source, target, ledger).pack()
+        for row in _rows(range(3, 5)):
+            await _put(ledger, row.target, row.source)
+        await ledger.catch_up()
+        await lease.catch_up()
+        await asyncio.to_thread(pair.b.delete, ledger.topic)
+        await ensure_internal_topics(flow, source, target)
+        assert await Packer(flow, source, target, ledger).pack_if_due() == 1
+        await ledger.catch_up()
+        said = [record.getMessage() for record in caplog.records if ledger.topic in record.getMessage()]
+        happened = f"internal topic {ledger.topic} was deleted and created again"
+        assert said == [f"{happened}; what is known of its intervals is written again"]
+        await _put(ledger, 5, 10)
+        await lease.catch_up()
+        reader = Ledger(target, topic)
+        await reader.catch_up()
+        assert await _all(reader) == await _all(ledger) == await _all(lease) == _rows(range(6))
+
+    _with_clients(flow, do)
+
+
+def test_a_page_that_is_lost_is_said_and_the_rest_goes_on(
+    pair: Pair, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = _flow(pair, topic)
+    caplog.set_level(logging.ERROR, "heliograph")
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        ledger = Ledger(target, topic)
+        for row in _rows(range(12)):
+            await _put(ledger, row.target, row.source)
+        await Packer(flow, source, target, ledger).pack()
+        await asyncio.to_thread(pair.b.delete_before, ledger.topic, PAGES, 2)
+        reader = Ledger(target, topic)
+        await reader.catch_up()
+        assert await reader.ask(PLACE, "m", lambda intervals: intervals.target_of(16, "s", 12)) == 8
+        assert await reader.ask(PLACE, "m", lambda intervals: intervals.target_of(2, "s", 12)) is None
+        assert await reader.ask(PLACE, "m", lambda intervals: intervals.target_of(16, "s", 12)) == 8
+        assert any("has lost the intervals of orders-0" in record.getMessage() for record in caplog.records)
+
+    _with_clients(flow, do)
+
+
+# --- formats ------------------------------------------------------------------------------------------------------
+
+# As version 0.1.0 has written them: a decision, two chunks with gaps, one of a mirror before it, a tombstone.
+_EARLIER = [
+    (b'["orders",0,0,7,"m0"]', b'{"source":0,"runs":[7],"source_id":"s","shift":0}'),
+    (b'["orders",0,0,0,"m"]', b'{"source":0,"runs":[0],"source_id":"s","shift":0}'),
+    (b'["orders",0,0,5,"m"]', b'{"source":0,"runs":[3,1,2],"source_id":"s","shift":0}'),
+    (b'["orders",0,9,10,"m"]', b'{"source":90,"runs":[1],"source_id":"s","shift":0}'),
+    (b'["orders",0,9,10,"m"]', None),
+    (b'["orders",0,5,9,"m"]', b'{"source":8,"runs":[4],"source_id":"s","shift":0}'),
+    (b'["kept",1,4,9,"k"]', b'{"source":4,"runs":[1,3,1],"source_id":"s","shift":0,"filler":"heliograph.A->B.0"}'),
+]
+
+
+def test_what_version_0_1_0_has_written_is_read_and_converted_once(pair: Pair, topic: str) -> None:
+    flow = _flow(pair, topic)
+    pair.b.create(intervals_topic(topic), cleanup_policy="compact")
+
+    async def check(ledger: Ledger) -> None:
+        assert await _all(ledger) == [Interval(0, 0, 3, "s"), Interval(3, 4, 2, "s"), Interval(5, 8, 4, "s")]
+        assert ledger.all_of(PLACE).keys() == {"m0", "m"}
+        kept = ledger.of(("kept", 1), "k")
+        assert list(kept) == [Interval(4, 4, 1, "s"), Interval(8, 8, 1, "s", 3)]
+        assert (kept.filler, ledger.knows_gaps) == ("heliograph.A->B.0", True)
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        await write(target, await own_topic(target, intervals_topic(topic)), 0, _EARLIER)
+        ledger = Ledger(target, topic)
+        await ledger.catch_up()
+        await check(ledger)
+        assert [ledger.is_converted] == [False]
+        assert await Packer(flow, source, target, ledger).pack_if_due() == 3
+        assert ledger.is_converted
+        again = Ledger(target, topic)
+        await again.catch_up()
+        assert again.is_converted
+        await check(again)
+        await _put(again, 9, 20)
+        await again.catch_up()
+        third = Ledger(target, topic)
+        await third.catch_up()
+        assert await _all(third) == [*await _all(ledger), Interval(9, 20, 1, "s")]
+
+    _with_clients(flow, do)
+
+
+def test_a_newer_format_is_refused_in_plain_words(pair: Pair, topic: str) -> None:
+    flow = _flow(pair, topic)
+
+    async def do(_source: ClusterClient, target: ClusterClient) -> None:
+        ledger = Ledger(target, topic)
+        record = b'["orders",0,"m",0,5,0]', b'{"version":2}\nwhatever'
+        await write(target, await own_topic(target, ledger.topic), INDEX, [record])
+        with pytest.raises(NewerFormat, match="a newer version has written them"):
+            await ledger.catch_up()
+
+    _with_clients(flow, do)

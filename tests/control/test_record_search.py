@@ -14,7 +14,8 @@ from heliograph.control.checkpoints import Round
 from heliograph.control.record_search import Found, Matcher
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups
-from heliograph.model.intervals import Entry, Interval
+from heliograph.model.intervals import Interval
+from heliograph.model.ledger_records import Entry
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.names import NameFilter
 from heliograph.service.keeper import Keeper

@@ -1,11 +1,14 @@
 """Source offsets to mirror offsets by intervals, against the obvious way: looking at every record."""
 
+from contextlib import suppress
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.control.checkpoints import is_news
 from heliograph.control.groups import OnTarget, Verdict
-from heliograph.model.intervals import Interval, Intervals, Others
+from heliograph.model.intervals import Interval, Intervals, NotLoaded, Others
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.wire.groups import Committed
 
@@ -82,25 +85,67 @@ def test_what_was_decided_to_come_next_counts_at_once() -> None:
     assert [cut_back.target_of(source, _ID, 100) for source in (49, 50, 70)] == [49, 100, 100]
 
 
-@given(_histories(), st.integers(0, 60), st.integers(0, 60), st.integers(1, 3))
-def test_little_memory_says_the_same_or_that_it_has_forgotten(
-    history: tuple[list[tuple[str, int]], Intervals], source: int, another: int, keep: int
+@given(_histories(), st.integers(0, 60), st.integers(1, 3), st.integers(0, 60))
+def test_pages_say_the_same_as_a_list(
+    history: tuple[list[tuple[str, int]], Intervals], source: int, page_size: int, target: int
 ) -> None:
     records, full = history
     now, end = records[-1][0], len(records)
-    little = Intervals(keep=keep)
-    for one in full:
-        little.put([one])
-    for source_id in (now, "unknown"):
-        found, answer = little.target_of(source, source_id, end), full.target_of(source, source_id, end)
-        assert found == answer or little.has_forgotten(source, source_id, end)
-        assert not full.has_forgotten(source, source_id, end)
-    # What was recalled may be forgotten again, but for what is needed.
-    recalled = Intervals(full)
-    needed = [one for one in (recalled.needed_from(at, now, end) for at in (source, another)) if one is not None]
-    recalled.forget_before(min(needed, default=None), keep)
-    for at in (source, another):
-        assert recalled.target_of(at, now, end) == full.target_of(at, now, end)
+    paged = Intervals(page_size=page_size)
+    for interval in full:
+        paged.put([interval])
+    elsewhere = dict(enumerate(paged.packed()))
+    stored = Intervals(
+        pages=[replace(page, location=number, data=b"") for number, page in elsewhere.items()],
+        loaded={number: page.data for number, page in elsewhere.items()},
+    )
+    for little in (paged, stored):
+        assert list(little) == list(full)
+        for source_id in (now, "unknown"):
+            assert little.target_of(source, source_id, end) == full.target_of(source, source_id, end)
+            assert little.of_others(source, source_id, end) == full.of_others(source, source_id, end)
+        for question in ("covering", "beginning", "after", "own_end", "shift_at", "same_shift_since"):
+            assert getattr(little, question)(target) == getattr(full, question)(target), question
+        assert little.ours(target, 5) == full.ours(target, 5)
+        assert little.stretches() == full.stretches()
+
+
+@given(_histories(), st.integers(0, 60), st.integers(1, 3))
+def test_what_is_not_in_memory_is_not_made_up(
+    history: tuple[list[tuple[str, int]], Intervals], source: int, page_size: int
+) -> None:
+    """Every answer is that of all intervals, or says which page is missing; with that it can be had."""
+    records, full = history
+    now, end = records[-1][0], len(records)
+    packed = Intervals(page_size=page_size)
+    for interval in full:
+        packed.put([interval])
+    data: dict[int, bytes] = {}
+    pages = [replace(page, location=number, data=b"") for number, page in enumerate(packed.packed())]
+    stored, everything = Intervals(pages=pages, loaded=data), packed.packed()
+    for _ in range(len(pages) + 1):
+        try:
+            assert stored.target_of(source, now, end) == full.target_of(source, now, end)
+            return
+        except NotLoaded as missing:
+            data[missing.page.location] = everything[missing.page.location].data
+    raise AssertionError("it asks for pages without end")
+
+
+@given(_histories(), st.integers(0, 60), st.integers(1, 6))
+def test_an_excerpt_says_the_same_or_that_more_is_needed(
+    history: tuple[list[tuple[str, int]], Intervals], target: int, most: int
+) -> None:
+    _records, full = history
+    little = Intervals(pages=full.excerpt(target, most), keep_packed=False)
+    assert len(little) == len(full)
+    for question in ("covering", "beginning", "after", "own_end", "shift_at"):
+        for at in range(70):
+            with suppress(NotLoaded):
+                assert getattr(little, question)(at) == getattr(full, question)(at), question
+    if most >= 4:
+        last = full.covering(target - 1)
+        assert little.covering(max(target - 1, 0)) == (last if last is not None else full.covering(0))
 
 
 def test_what_others_have_copied_is_known_to_be_theirs() -> None:
@@ -110,17 +155,6 @@ def test_what_others_have_copied_is_known_to_be_theirs() -> None:
     before, between = Others(0, 500, 700), Others(510, 1010, 1510)
     assert found == [before, before, None, None, between, between, None]
     assert known.of_others(5, "another", 1100) is None
-
-
-def test_that_others_were_there_first_is_not_forgotten() -> None:
-    known = Intervals(keep=2)
-    for number in range(10):
-        known.put([Interval(100 + number, 1000 + 10 * number, 1, _ID)])
-    assert known.of_others(999, _ID, 110) == Others(0, 100, 1000)
-    assert not known.has_forgotten(999, _ID, 110)
-    assert known.of_others(1000, _ID, 110) is None
-    assert known.has_forgotten(1000, _ID, 110)
-    assert not known.has_forgotten(1000, "another", 110)
 
 
 def test_an_interval_without_an_end_holds_for_all_that_follows() -> None:
@@ -137,15 +171,6 @@ def test_only_the_present_incarnation_of_the_source_topic_counts() -> None:
 def test_records_of_others_in_the_mirror_are_passed_over() -> None:
     known = Intervals([Interval(0, 0, 5, _ID), Interval(8, 5, 5, _ID, shift=3)])
     assert [known.target_of(source, _ID, 13) for source in (4, 5, 6)] == [4, 8, 9]
-
-
-def test_what_was_forgotten_is_not_made_up() -> None:
-    known = Intervals(keep=2)
-    for number in range(8):
-        known.put([Interval(number, 10 * number, 1, _ID)])
-    assert known.forgotten_before > 0
-    assert known.target_of(0, _ID, 8) is None
-    assert known.target_of(70, _ID, 8) == 7
 
 
 def test_positions_before_a_take_over_are_not_made_up() -> None:

@@ -13,7 +13,8 @@ from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow, KeptOffsets
-from heliograph.model.intervals import Entry, Interval
+from heliograph.model.intervals import Interval
+from heliograph.model.ledger_records import Entry
 from heliograph.model.names import NameFilter
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.transactions import MarkersNotAllowed

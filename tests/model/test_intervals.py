@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.model.intervals import Entry, Interval, Intervals, from_record, to_record
+from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.ledger_records import Entry, author_of, from_record, to_record
 
 
 @st.composite
@@ -59,7 +60,8 @@ def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
 def test_intervals_survive_their_record(rows: tuple[Interval, ...], topic: str, partition: int, shift: int) -> None:
     shifted = tuple(Interval(one.target, one.source, one.count, "s", shift) for one in rows)
     entry = Entry((topic, partition), "m", shifted)
-    assert from_record(*to_record(entry)) == entry
+    key, value = to_record(entry, "author", 7)
+    assert (from_record(key, value), author_of(key)) == (entry, "author")
 
 
 def test_the_last_interval_goes_on_until_another_begins() -> None:
@@ -76,15 +78,6 @@ def test_a_new_start_at_the_same_place_replaces_the_old_one() -> None:
     intervals.put([Interval(0, 100)])
     intervals.put([Interval(0, 150)])
     assert list(intervals) == [Interval(0, 150)]
-
-
-def test_only_the_last_of_very_many_are_kept_in_memory() -> None:
-    intervals = Intervals(keep=10)
-    for number in range(100):
-        intervals.put([Interval(number, number * 3, 1)])
-    assert len(list(intervals)) <= 20
-    assert intervals.forgotten_before > 70
-    assert intervals.agree([Interval(99, 297, 1)])
 
 
 def _within(intervals: Intervals, start: int, end: int) -> list[Interval]:

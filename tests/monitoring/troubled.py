@@ -30,7 +30,7 @@ _DENIED = {
     "A.no-write": ACLOperation.WRITE,
     "A.no-create": ACLOperation.CREATE,
     "heliograph-signals.C.internal": ACLOperation.WRITE,
-    "heliograph-intervals.E.internal": ACLOperation.CREATE,
+    "heliograph-ledger.E.internal": ACLOperation.CREATE,
 }
 
 

@@ -29,12 +29,13 @@ def test_the_commands_for_internal_topics_are_those_that_are_missing(pair: Pair,
     properties.write_text(text.replace("A.boot", "fresh.boot").replace("A->", "fresh->"))
     listed = heliograph("topics", properties, COLUMNS="200")
     assert listed.returncode == 0, listed.stderr
-    assert "heliograph-intervals.fresh.internal" in listed.stdout
+    assert "heliograph-ledger.fresh.internal" in listed.stdout
     commands = heliograph("topics", properties, "--commands").stdout.splitlines()
     assert (
-        f"kafka-topics.sh --bootstrap-server {pair.b.bootstrap} --create --topic heliograph-intervals.fresh.internal "
-        "--partitions 1 --replication-factor 1 --config compression.type=uncompressed "
-        "--config message.timestamp.type=LogAppendTime --config cleanup.policy=compact"
+        f"kafka-topics.sh --bootstrap-server {pair.b.bootstrap} --create --topic heliograph-ledger.fresh.internal "
+        "--partitions 3 --replication-factor 1 --config compression.type=uncompressed "
+        "--config message.timestamp.type=LogAppendTime --config cleanup.policy=compact,delete --config retention.ms=-1 "
+        "--config retention.bytes=-1 --config segment.bytes=16777216 --config delete.retention.ms=3600000"
     ) in commands
     assert any("fresh.checkpoints.internal" in one for one in commands)
     assert heliograph("run", properties, "--until-caught-up").returncode == 0
@@ -48,5 +49,5 @@ def test_an_internal_topic_that_cannot_be_created_is_named_with_the_way_out(pair
     properties.write_text(text.replace("A.boot", f"{alias}.boot").replace("A->", f"{alias}->"))
     done = heliograph("run", properties, "--until-caught-up")
     assert done.returncode == 1
-    assert f"internal topic heliograph-intervals.{alias}.internal cannot be created on B (INVALID_TOPIC" in done.stderr
+    assert f"internal topic heliograph-ledger.{alias}.internal cannot be created on B (INVALID_TOPIC" in done.stderr
     assert f"create it by hand: kafka-topics.sh --bootstrap-server {pair.b.bootstrap} --create" in done.stderr

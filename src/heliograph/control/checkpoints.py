@@ -8,6 +8,7 @@ before us there are no intervals: records are compared (`record_search`), after 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from heliograph.control.record_search import Question, RecordSearch
 from heliograph.copy.ledger import Ledger
@@ -124,7 +125,7 @@ class Checkpoints:
     async def _translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[Translated]]:
         """First what intervals tell, then what must be looked for among records."""
         translate = await self._translator({place for found in wanted.values() for place in found})
-        await self._recall(translate, wanted)
+        await self._load_pages(translate, wanted)
         at_once: list[Translated] = []
         later: list[tuple[str, tuple[str, int], Committed]] = []
         questions: list[Question] = []
@@ -161,23 +162,13 @@ class Checkpoints:
         outcome.emitted += news
         return news
 
-    async def _recall(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
-        """Read far back in the ledger where a group is, once for all of them, and keep no more of it than is needed."""
-        asked = [
-            (place, one, spot)
-            for found in wanted.values()
-            for place, one in found.items()
-            if isinstance(spot := translate.spot(place, one), _Spot)
-        ]
-        if forgotten := {place for place, one, spot in asked if spot.has_forgotten(one)}:
-            await self._ledger.recall(forgotten)
-            translate.spots.clear()
-        needed: dict[tuple[str, int], int] = {}
-        for place, one, _spot in asked:
-            spot = translate.spot(place, one)
-            if isinstance(spot, _Spot) and (target := spot.needed_from(one)) is not None:
-                needed[place] = min(target, needed.get(place, target))
-        self._ledger.release(needed)
+    async def _load_pages(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
+        """Have those pages of the ledger in memory that it takes to translate all of this."""
+        for found in wanted.values():
+            for place, committed in found.items():
+                spot = translate.spot(place, committed)
+                if isinstance(spot, _Spot):
+                    await self._ledger.ask(place, id_text(spot.mirror.id), partial(spot.look_up, committed))
 
     async def _write(self, news: list[Checkpoint], moment: int) -> None:
         if not news:
@@ -234,12 +225,11 @@ class _Spot:
         others = self.intervals.of_others(at, self.source_id, self.end)
         return None if others is None else Question(self.topic, self.mirror, self.partition, at, others)
 
-    def has_forgotten(self, committed: Committed) -> bool:
-        """Whether the answer lies further back than what is kept in memory."""
-        return self.intervals.has_forgotten(self.position(committed), self.source_id, self.end)
-
-    def needed_from(self, committed: Committed) -> int | None:
-        return self.intervals.needed_from(self.position(committed), self.source_id, self.end)
+    def look_up(self, committed: Committed, intervals: Intervals) -> None:
+        """All that is asked of the intervals about a position. Raises NotLoaded where a page is missing."""
+        at = self.position(committed)
+        intervals.target_of(at, self.source_id, self.end)
+        intervals.of_others(at, self.source_id, self.end)
 
     def there(self, offset: int) -> int:
         """Nor what it has taken from the mirror: a reader would be out of range, and sent who knows where."""
@@ -275,7 +265,7 @@ class _Translator:
         known = spot.known(committed)
         if known is not None:
             return spot.there(known), ""
-        if any(one.source_id == spot.source_id for one in spot.intervals):
+        if any(begins.source_id == spot.source_id for begins in spot.intervals.stretches()):
             return Unknown(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied"), ""
         return Unknown(NOTHING_COPIED, "nothing was copied yet"), ""
 

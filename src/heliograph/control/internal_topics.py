@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from heliograph.control.offset_syncs import syncs_topic
 from heliograph.model.flow import CHECKPOINT, CONTINUE, HEARTBEAT, SOURCE, Flow
-from heliograph.model.internal_topics import STATUS, dead_letters_topic, intervals_topic, signals_topic
+from heliograph.model.internal_topics import STATUS, dead_letters_topic, ledger_topic, signals_topic
+from heliograph.model.ledger_records import PAGES
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -22,6 +23,16 @@ _COMPACT = ("cleanup.policy", "compact")
 # Whatever the broker's default: not every installation can read every codec, and a broker may refuse records whose
 # time is not what its own clock says.
 _PLAIN = (("compression.type", "uncompressed"), ("message.timestamp.type", "LogAppendTime"))
+
+# Compacted, as newer records of the index replace older ones; and records may be deleted from the journal's beginning,
+# which a broker refuses for a topic that is only compacted. Small segments, so that either happens soon.
+_LEDGER = (
+    ("cleanup.policy", "compact,delete"),
+    ("retention.ms", "-1"),
+    ("retention.bytes", "-1"),
+    ("segment.bytes", str(16 << 20)),
+    ("delete.retention.ms", _HOUR),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +62,8 @@ def internal_topics(flow: Flow, source_brokers: int, target_brokers: int) -> lis
     alias, own = flow.source.alias, min(_REPLICAS, target_brokers)
     wanted = []
     if flow.parts & {SOURCE, CHECKPOINT}:
-        intervals = NewTopic(intervals_topic(alias), 1, own, (*_PLAIN, _COMPACT))
-        wanted.append(InternalTopic(intervals, False, True))
+        ledger = NewTopic(ledger_topic(alias), PAGES + 1, own, (*_PLAIN, *_LEDGER))
+        wanted.append(InternalTopic(ledger, False, True))
     if SOURCE in flow.parts:
         shortly = (("cleanup.policy", "delete"), ("retention.ms", _HOUR), ("segment.ms", _HOUR))
         signals = NewTopic(signals_topic(alias), STATUS + 1, own, (*_PLAIN, *shortly))
@@ -86,6 +97,14 @@ def what_is_wrong(wanted: InternalTopic, there: Topic, configs: Configs) -> str 
     found = configs["cleanup.policy"].value if "cleanup.policy" in configs else None
     if found is not None and policy == "compact" and found != "compact":
         return f"its cleanup.policy is {found}, so that it forgets: it must be compact"
+    if found is not None and "compact" in policy and "compact" not in found:
+        return f"its cleanup.policy is {found}: it must be {policy}"
+    if found is not None and policy != "compact" and "compact" in policy and "delete" in found:
+        limits = [
+            name for name in ("retention.ms", "retention.bytes") if name in configs and configs[name].value != "-1"
+        ]
+        if limits:
+            return f"it forgets after a while: {' and '.join(limits)} must be -1"
     return None
 
 

@@ -32,12 +32,12 @@ class SyncWriter:
     ) -> None:
         """Write what is due for these positions; with `flush` also what has moved only a little."""
         await self._ledger.catch_up()
-        due = [
-            sync
-            for partition, position in positions.items()
-            if (sync := self._last_pair(partition, position, mirror_ids.get(partition.mirror))) is not None
-            and is_due(self._written.get((sync.topic, sync.partition)), sync, self._flow.offset_syncs, flush)
-        ]
+        due = []
+        for partition, position in positions.items():
+            sync = await self._last_pair(partition, position, mirror_ids.get(partition.mirror))
+            if sync is not None:
+                before = self._written.get((sync.topic, sync.partition))
+                due += [sync] if is_due(before, sync, self._flow.offset_syncs, flush) else []
         if due:
             await write(client, await own_topic(client, syncs_topic(self._flow)), 0, (one.to_record() for one in due))
             self._written.update({(one.topic, one.partition): one for one in due})
@@ -47,13 +47,16 @@ class SyncWriter:
         for place in self._written.keys() - kept:
             del self._written[place]
 
-    def _last_pair(self, partition: MirrorPartition, at: Position, mirror_id: str | None) -> OffsetSync | None:
+    async def _last_pair(self, partition: MirrorPartition, at: Position, mirror_id: str | None) -> OffsetSync | None:
         """The last record that was copied, with its place on both sides."""
         if mirror_id is None or at.target == 0:
             return None
-        intervals = self._ledger.of((partition.topic, partition.partition), mirror_id)
-        interval = intervals.covering(at.target - 1)
-        if interval is None or intervals.beginning(at.target) is not None:
+        interval, beginning = await self._ledger.ask(
+            (partition.topic, partition.partition),
+            mirror_id,
+            lambda intervals: (intervals.covering(at.target - 1), intervals.beginning(at.target)),
+        )
+        if interval is None or beginning is not None:
             return None  # the last record may be somebody else's
         return OffsetSync(partition.topic, partition.partition, interval.source_of(at.target - 1), at.target - 1)
 

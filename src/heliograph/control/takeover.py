@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from heliograph.control.configs import FAITHFUL
 from heliograph.control.connect_offsets import mm2_offsets, mm2_was_here
@@ -20,7 +21,8 @@ from heliograph.copy.resumed import batches_at
 from heliograph.copy.visible import visible_records
 from heliograph.copy.work import MirrorPartition, producer_id
 from heliograph.model.flow import Flow
-from heliograph.model.intervals import Entry, Interval, Intervals
+from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.ledger_records import Entry
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Metadata, Topic, id_text
@@ -113,7 +115,7 @@ async def take_over(
 
     Only those of topics that MM2 has an account of: any other mirror is none of ours. Raises StillRunning.
     """
-    outcome = TakeOver()
+    outcome, seen = TakeOver(), ledger.next_offset
     if not partitions or not await mm2_was_here(flow, target):
         return outcome  # pairs of offsets, if there are some, may well be ours
     if not dry:
@@ -146,7 +148,11 @@ async def take_over(
     if outcome.taken and not dry:
         by_partition = {one.partition: one for one in mirrors}
         await _make_faithful(target, {one.partition.mirror for one in outcome.taken})
-        await ledger.write([_entry(one, by_partition[one.partition]) for one in outcome.taken])
+        entries = {_entry(one, by_partition[one.partition]): one for one in outcome.taken}
+        for entry in await ledger.decide(list(entries), seen):
+            outcome.taken.remove(entries[entry])
+            said = "another process has written to the ledger about it meanwhile; it is looked at again"
+            outcome.refused[entries[entry].partition] = said
     return outcome
 
 
@@ -246,11 +252,11 @@ async def _not_ours(
                 f"the mirror's bounds cannot be read: {start if isinstance(start, WireError) else end}"
             )
             continue
-        intervals = ledger.of((one.topic, one.partition), id_text(mirror.id))
-        topic = sources.topics[one.topic]
-        begins = intervals.beginning(end)
+        known = (one.topic, one.partition), id_text(mirror.id)
+        begins, covering, _own_end = await ledger.ask(*known, partial(_at_end, end))
+        intervals, topic = ledger.of(*known), sources.topics[one.topic]
         decided = begins is not None and begins.source_id == id_text(topic.id)
-        unknown = intervals.covering(end - 1) is None
+        unknown = covering is None
         if end > 0 and not decided and (start < end or unknown):
             found.append(_Mirror(one, source, topic, target, mirror, start, end, intervals))
     ours = {one.written: one.intervals.own_end(one.end) for one in found}  # behind it only gaps of ours, if any
@@ -269,6 +275,11 @@ async def _not_ours(
         elif batch.producer_id != producer_id(flow.name, each.partition):
             foreign.append(each)
     return foreign
+
+
+def _at_end(end: int, intervals: Intervals) -> tuple[Interval | None, Interval | None, int]:
+    """All that is asked of the intervals of a mirror that ends there."""
+    return intervals.beginning(end), intervals.covering(end - 1), intervals.own_end(end)
 
 
 async def _settled_bounds(
@@ -295,10 +306,10 @@ async def _records_of_others(one: _Mirror, producer: int) -> int:
     interval on up to where MM2's begin, which halving finds. Where we never wrote, numbers count from the mirror's
     beginning as if all were ours.
     """
-    known = [interval for interval in one.intervals if interval.target < one.end]
-    if not known:
+    last = one.intervals.covering(one.end - 1)
+    if last is None:
         return 0
-    low, high = max(known[-1].target, one.start), one.end
+    low, high = max(last.target, one.start), one.end
     while low < high:
         middle = (low + high) // 2
         batch = await one.batch_at(middle)
@@ -306,7 +317,7 @@ async def _records_of_others(one: _Mirror, producer: int) -> int:
             low = batch.next_offset
         else:
             high = min(middle, batch.base_offset)
-    return known[-1].shift + one.end - low
+    return last.shift + one.end - low
 
 
 # --- where they end in the source ---------------------------------------------------------------------------------

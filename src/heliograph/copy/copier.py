@@ -31,7 +31,8 @@ from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Progr
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
-from heliograph.model.intervals import Entry, Interval
+from heliograph.model.intervals import Interval, NotLoaded
+from heliograph.model.ledger_records import Entry
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -53,7 +54,7 @@ class Copier:
         flow = work.flow
         self._source = ClusterClient(flow.source)
         self._target = ClusterClient(flow.target)
-        self._ledger = Ledger(self._target, flow.source.alias, work.intervals, work.intervals_from)
+        self._ledger = Ledger(self._target, flow.source.alias, work.ledger)
         self.budget = Budget(flow.buffer_memory)
         self._pace = Pace(work.bytes_per_second)
         self._park = flow.policies.refused_record == CONTINUE
@@ -152,7 +153,7 @@ class Copier:
         if kept and not self._keeping:
             self._keeping = True
             self._start(self._gaps.work())
-            self._start(keep_beginnings(lambda: self.cursors, self._target, self._notice))
+            self._start(keep_beginnings(lambda: self.cursors, self._target, self._ledger, self._notice))
 
     def _change(self, change: Change) -> None:
         """Other partitions from now on; those that stay notice nothing."""
@@ -351,7 +352,7 @@ class Copier:
             for leader in {cursor.target_leader for cursor in ready}:
                 zstd = takes_zstd(await self._target.to(leader))
                 self._rules = replace(self._rules, zstd=self._rules.zstd and zstd)
-        except WireError as error:
+        except (WireError, NotLoaded) as error:
             for cursor in due:  # those that have their position, too: nobody reads for them yet
                 self._lost(cursor, f"positions cannot be found: {error}", False)
             return

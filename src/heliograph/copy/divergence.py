@@ -15,6 +15,7 @@ from heliograph.copy.visible import records_in, visible
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval
+from heliograph.model.pages import NOT_HERE
 from heliograph.wire.batches import Batch
 from heliograph.wire.errors import WireError
 from heliograph.wire.recode import Plain, records_of
@@ -92,7 +93,7 @@ def _go_on_from(one: Resumed, source: int, *events: Event) -> None:
 
 async def _remember_all(one: Resumed, clusters: Clusters) -> None:
     """Halving needs the intervals of the whole mirror, not only the last ones."""
-    if one.cursor.intervals.forgotten_before > one.facts.mirror_start:
+    if any(page.location == NOT_HERE for page in one.cursor.intervals.pages):
         await clusters.ledger.recall({one.read})
         one.cursor.intervals = clusters.ledger.of(one.read, one.facts.mirror_id)
 

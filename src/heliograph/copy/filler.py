@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from heliograph.copy.cursor import Cursor
+from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import ALIGNING, Notice, Refusal
 from heliograph.wire.append import append, takes_zstd
 from heliograph.wire.batches import Batch, rewrite, sequence
@@ -84,20 +85,18 @@ async def cut(target: ClusterClient, cursor: Cursor, at: int) -> None:
 
 
 async def keep_beginnings(
-    cursors: Callable[[], Sequence[Cursor]], target: ClusterClient, notice: Callable[[Notice], None]
+    cursors: Callable[[], Sequence[Cursor]], target: ClusterClient, ledger: Ledger, notice: Callable[[Notice], None]
 ) -> None:
     """A mirror with the source's offsets begins where the source begins. For ever."""
     refused: set[Cursor] = set()
     while True:
         await asyncio.sleep(_CUT_EVERY)
-        due = {
-            cursor: at
-            for cursor in cursors()
-            if cursor not in refused and (at := _beginning(cursor)) > cursor.mirror_start
-        }
-        for cursor, at in due.items():
+        for cursor in [cursor for cursor in cursors() if cursor not in refused]:
+            at = 0
             try:
-                await cut(target, cursor, at)
+                at = await _beginning(cursor, ledger)
+                if at > cursor.mirror_start:
+                    await cut(target, cursor, at)
             except WireError as error:
                 if isinstance(error, BrokerError) and not error.transient:
                     refused.add(cursor)
@@ -105,13 +104,15 @@ async def keep_beginnings(
                     notice(Notice(cursor.key, "not-cut", 0, at, at, text))
 
 
-def _beginning(cursor: Cursor) -> int:
+async def _beginning(cursor: Cursor, ledger: Ledger) -> int:
     """Where a mirror may begin now: what is not copied yet must not be cut off."""
     copied = cursor.position.target if cursor.position is not None else 0
     start = cursor.source_start if cursor.keeps and cursor.source_start <= copied else 0
-    known = cursor.intervals.covering(start - 1)
-    if known is not None and not known.kept:
-        start = 0  # other offsets stand there: what the source has deleted may be something else
+    if start > max(cursor.mirror_start, cursor.cut_before):
+        place = cursor.key.topic, cursor.key.partition
+        known = await ledger.ask(place, cursor.mirror_id, lambda intervals: intervals.covering(start - 1))
+        if known is not None and not known.kept:
+            start = 0  # other offsets stand there: what the source has deleted may be something else
     return min(max(start, cursor.cut_before), copied)
 
 

@@ -7,16 +7,18 @@ mirrors' last batches, and writes down the intervals that begin.
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gaps import Gaps
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, NoGo, next_position
+from heliograph.copy.position import Facts, Go, NoGo, next_position
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.verify import verified
 from heliograph.copy.work import Notice
 from heliograph.model.flow import Policies, Reading
-from heliograph.model.intervals import Entry
+from heliograph.model.intervals import Intervals, NotLoaded
+from heliograph.model.ledger_records import Entry
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -53,6 +55,7 @@ async def resume(
     )
     # After the offsets: whoever began this mirror before us then read an earlier start than we did, and wrote it down.
     await ledger.catch_up()
+    seen = ledger.next_offset
     facts: list[tuple[Cursor, Facts]] = []
     for cursor, here, there in zip(cursors, read, written, strict=True):
         offsets = source_starts[here], source_ends[here], mirror_starts[there], mirror_ends[there]
@@ -73,13 +76,13 @@ async def resume(
         bounds = start, end, mirror_start, mirror_end
         most = None if cursor.kept_offsets is None else cursor.kept_offsets.most_filler if cursor.fillable else 0
         facts.append((cursor, Facts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end, most)))
-    await _recall(facts, ledger)
     found = []
     for cursor, one in facts:
+        place = cursor.key.topic, cursor.key.partition
+        decision = await ledger.ask(place, cursor.mirror_id, partial(_decide, one, policies))
         if cursor.state is not State.RESUMING:
             continue  # it was dropped meanwhile
-        cursor.intervals = ledger.of((cursor.key.topic, cursor.key.partition), cursor.mirror_id)
-        decision = next_position(cursor.intervals, one, policies)
+        cursor.intervals = ledger.of(place, cursor.mirror_id)
         if not isinstance(decision, NoGo):
             found.append(Resumed(cursor, one, decision))
         elif decision.final:
@@ -87,14 +90,7 @@ async def resume(
         else:
             lost(cursor, decision.text, decision.suspicious)
     passed = await verified(found, Clusters(source, sources, target, mirrors, ledger), policies, lost)
-    await ledger.write(
-        [
-            Entry(each.read, each.facts.mirror_id, (new,))
-            for each in passed
-            for new in (*each.corrections, *((each.decision.new,) if each.decision.new else ()))
-        ]
-    )
-    passed = [each for each in passed if each.cursor.state is State.RESUMING]
+    passed = await _write_down(passed, ledger, seen, lost)
     for each in passed:
         _tell(each, notice)
         _start(each)
@@ -114,12 +110,20 @@ async def _end_transactions(
     for cursor in cursors:
         known = ledger.all_of((cursor.key.topic, cursor.key.partition)).values()
         seen = -1 if cursor.position is None else cursor.position.target
-        if seen < 0 or any(one.after(seen) is not None for one in known):
+        if seen < 0 or any(_goes_on(intervals, seen) for intervals in known):
             doubtful[cursor] = {one.filler for one in known if one.filler}
     failed = await gaps.fence(doubtful)
     for cursor, why in failed.items():
         lost(cursor, f"transactions for gaps cannot be ended: {why}", False)
     return [cursor for cursor in cursors if cursor not in failed]
+
+
+def _goes_on(intervals: Intervals, target: int) -> bool:
+    """Whether something is planned behind a mirror offset, as far as is known without reading on."""
+    try:
+        return intervals.after(target) is not None
+    except NotLoaded:
+        return True
 
 
 def _start(one: Resumed) -> None:
@@ -131,16 +135,28 @@ def _start(one: Resumed) -> None:
     cursor.start(replace(decision.position, epoch=one.epoch), decision.shift, decision.keeps)
 
 
-async def _recall(facts: list[tuple[Cursor, Facts]], ledger: Ledger) -> None:
-    """A mirror that was cut back far needs intervals that are not kept in memory."""
-    places = {(cursor.key.topic, cursor.key.partition): (cursor, one) for cursor, one in facts}
-    forgotten = {
-        place
-        for place, (cursor, one) in places.items()
-        if (known := ledger.of(place, cursor.mirror_id)).forgotten_before >= max(known.own_end(one.mirror_end), 1)
+def _decide(facts: Facts, policies: Policies, intervals: Intervals) -> Go | NoGo:
+    """The rule, and a look at all that is needed to verify what it says."""
+    intervals.covering(intervals.own_end(facts.mirror_end) - 1)
+    return next_position(intervals, facts, policies)
+
+
+async def _write_down(
+    passed: list[Resumed], ledger: Ledger, seen: int, lost: Callable[[Cursor, str, bool], None]
+) -> list[Resumed]:
+    """What was found out about mirrors, and how to go on. If another process has written about one of them meanwhile,
+    its word counts: then all is to be looked at again."""
+    corrected = [Entry(each.read, each.facts.mirror_id, (new,)) for each in passed for new in each.corrections]
+    await ledger.write(corrected)
+    decided = {
+        Entry(each.read, each.facts.mirror_id, (new,)): each
+        for each in passed
+        if (new := each.decision.new) is not None
     }
-    if forgotten:
-        await ledger.recall(forgotten)
+    overtaken = {decided[entry].cursor for entry in await ledger.decide(list(decided), seen)}
+    for cursor in overtaken:
+        lost(cursor, "another process has written to the ledger about this mirror partition", False)
+    return [each for each in passed if each.cursor.state is State.RESUMING and each.cursor not in overtaken]
 
 
 def _tell(one: Resumed, notice: Callable[[Notice], None]) -> None:

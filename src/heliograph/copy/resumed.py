@@ -61,7 +61,7 @@ class Resumed:
     @property
     def empty(self) -> bool:
         """Nothing in the mirror to look at: it is new, or retention has taken everything."""
-        first = next(iter(self.cursor.intervals), None)
+        first = self.cursor.intervals.first()
         return self.own_end <= max(self.facts.mirror_start, first.target if first is not None else 0)
 
     @property

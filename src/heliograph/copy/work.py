@@ -4,8 +4,8 @@ import hashlib
 from dataclasses import dataclass, field
 
 from heliograph.copy.counts import Counts
+from heliograph.copy.ledger import Handed
 from heliograph.model.flow import Flow
-from heliograph.model.intervals import Intervals
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,7 +38,7 @@ class Work:
     """A lease: copy these partitions for some seconds.
 
     `positions` are where earlier leases of this run left off, to save checking what is known; they are never believed
-    against the target's log. `intervals` is what the driver knew; the copier reads on from `intervals_from`. Likewise
+    against the target's log. `ledger` is what the driver knew of intervals; the copier reads on from there. Likewise
     it heeds commands from `commands_from` on, so that nothing said between planning and start is missed.
     """
 
@@ -47,8 +47,7 @@ class Work:
     seconds: float
     partitions: tuple[MirrorPartition, ...]
     positions: dict[MirrorPartition, Position] = field(default_factory=dict)
-    intervals: dict[tuple[str, int], dict[str, Intervals]] = field(default_factory=dict)
-    intervals_from: int = 0
+    ledger: Handed | None = None
     commands_from: int = 0
     bytes_per_second: float = 0.0  # this lease's share of the flow's limit; 0: no limit
     number: int = 0  # among the leases of the flow that run at the same time

@@ -6,7 +6,12 @@ PROGRESS = 1
 STATUS = 2
 
 
+def ledger_topic(source_alias: str) -> str:
+    return f"heliograph-ledger.{source_alias}.internal"
+
+
 def intervals_topic(source_alias: str) -> str:
+    """Where version 0.1.0 has kept intervals. It is read once, and not written any more."""
     return f"heliograph-intervals.{source_alias}.internal"
 
 

@@ -8,20 +8,23 @@ from contextlib import suppress
 from heliograph.control.internal_topics import MissingTopics
 from heliograph.control.kept_offsets import CannotKeepOffsets
 from heliograph.control.takeover import StillRunning
+from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
+from heliograph.model.ledger_records import NewerFormat
 from heliograph.service.flow import FlowRunner, Task, needs_another
 from heliograph.service.keeper import Keeper
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
 
-MakeRunner = Callable[[Flow], FlowRunner]
+MakeRunner = Callable[[Flow, Ledger], FlowRunner]
 _TRY_AGAIN = 10.0
 _LAST_WORDS = 2.0
 # What keeps a flow from running, in words for the operator; anything else is a mistake of ours.
-EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFailed)
+EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFailed, NewerFormat)
 
 
 class Deployed:
@@ -36,6 +39,7 @@ class Deployed:
         self.trouble = ""
         self._make_runner = make_runner
         self._spark = spark
+        self._ledger: tuple[ClusterClient, Ledger] | None = None  # one for all that this flow does
         self._copying: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._last_positions: Mapping[MirrorPartition, Position] = {}
@@ -71,6 +75,7 @@ class Deployed:
                 log.exception("%s: not as it is wanted", wanted.name if wanted else "a flow")
                 self.trouble = repr(error)
             if wanted is None and self.wanted is None:
+                self.close_ledger()
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TRY_AGAIN if self.trouble else None):
@@ -121,8 +126,20 @@ class Deployed:
             self.has_kept |= self.keeper.flow.parts
             self._keeping = asyncio.create_task(self.keeper.run())
 
+    def _ledger_of(self, flow: Flow) -> Ledger:
+        if self._ledger is None or self._ledger[0].cluster != flow.target:
+            self.close_ledger()
+            client = ClusterClient(flow.target)
+            self._ledger = client, Ledger(client, flow.source.alias)
+        return self._ledger[1]
+
+    def close_ledger(self) -> None:
+        if self._ledger is not None:
+            self._ledger[0].close()
+            self._ledger = None
+
     async def _prepared_keeper(self, flow: Flow) -> Keeper:
-        keeper = Keeper(flow, self.positions)
+        keeper = Keeper(flow, self.positions, self._ledger_of(flow))
         try:
             await keeper.prepare()
         except BaseException:
@@ -131,7 +148,7 @@ class Deployed:
         return keeper
 
     async def _prepared_runner(self, flow: Flow) -> FlowRunner:
-        runner = self._make_runner(flow)
+        runner = self._make_runner(flow, self._ledger_of(flow))
         try:
             await runner.connect()
             await runner.prepare()

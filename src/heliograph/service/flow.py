@@ -77,7 +77,13 @@ class Task:
 
 class FlowRunner:
     def __init__(
-        self, flow: Flow, flows: tuple[Flow, ...], run_lease: RunLease, cancel_lease: CancelLease, run_id: str
+        self,
+        flow: Flow,
+        flows: tuple[Flow, ...],
+        run_lease: RunLease,
+        cancel_lease: CancelLease,
+        run_id: str,
+        ledger: Ledger | None = None,
     ) -> None:
         self.flow = flow
         self._run_lease = run_lease
@@ -85,7 +91,7 @@ class FlowRunner:
         self._run_id = run_id
         self._source = ClusterClient(flow.source)
         self._target = ClusterClient(flow.target)
-        self._ledger = Ledger(self._target, flow.source.alias)
+        self._ledger = ledger if ledger is not None else Ledger(self._target, flow.source.alias)
         self._signals = signals_topic(flow.source.alias)
         self._mirrors = Mirrors(flow, flows, self._source, self._target, self._ledger)
         self._assignment: Assignment = ()
@@ -259,8 +265,12 @@ class FlowRunner:
                 for one in lease.partitions
                 if (at := progress.get(one)) is not None and one not in refusals  # those are looked at anew
             },
-            {(one.topic, one.partition): self._ledger.all_of((one.topic, one.partition)) for one in lease.partitions},
-            self._ledger.next_offset,
+            self._ledger.hand_over(
+                {
+                    (one.topic, one.partition): progress[one].position.target if one in progress else None
+                    for one in lease.partitions
+                }
+            ),
             self._commands_from,
             self._pace_of(lease),
             lease.number,

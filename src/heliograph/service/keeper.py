@@ -18,7 +18,7 @@ from heliograph.control.groups import GroupRound, sync_groups
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
-from heliograph.control.pruning import prune
+from heliograph.control.packing import Packer
 from heliograph.control.topics import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Position
@@ -27,7 +27,7 @@ from heliograph.service.complaints import Complaints
 from heliograph.service.measures import JobMeasure
 from heliograph.service.window import Window
 from heliograph.wire.cluster import ClusterClient, id_text
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 
 log = logging.getLogger(__name__)
@@ -40,18 +40,20 @@ _SYNCS_EVERY = 5.0
 # as MM2 does by default.
 _FLUSHED_EVERY = 60.0
 _PRUNED_EVERY = 3600.0
+_PACKED_EVERY = 10.0
 _CHECKPOINTS, _GROUP_OFFSETS = "checkpoints", "group offsets"
 _SLOW = 10.0  # a job that takes longer is worth a line
 
 
 class Keeper:
-    def __init__(self, flow: Flow, positions: Positions = dict) -> None:
+    def __init__(self, flow: Flow, positions: Positions = dict, ledger: Ledger | None = None) -> None:
         """`positions` tells where the copying of this flow stands."""
         self.flow = flow
         self._positions = positions
         self._source = ClusterClient(flow.source)
         self._target = ClusterClient(flow.target)
-        self._ledger = Ledger(self._target, flow.source.alias)
+        self._ledger = ledger if ledger is not None else Ledger(self._target, flow.source.alias)
+        self._packer = Packer(flow, self._source, self._target, self._ledger)
         self._acls = AclSync(flow)
         self._syncs = SyncWriter(flow, self._ledger)
         self._for_mm2 = OffsetsForMm2(flow)
@@ -131,6 +133,7 @@ class Keeper:
                 ("access rules", flow.topic_sync.acls_every, lambda: self._acls.run(self._source, self._target)),
                 ("offset syncs", _SYNCS_EVERY if flow.offset_syncs.enabled else None, self._write_syncs),
                 ("offsets for MirrorMaker 2", _FLUSHED_EVERY, self._write_for_mm2),
+                ("the ledger", _PACKED_EVERY, self._pack),
                 ("intervals that are past", _PRUNED_EVERY, self._prune),
             ]
         if CHECKPOINT in flow.parts and groups.checkpoints_every is not None:
@@ -222,10 +225,23 @@ class Keeper:
     async def _write_for_mm2(self) -> None:
         await self._for_mm2.run(self._positions(), self._target)
 
-    async def _prune(self) -> None:
-        count = await prune(self.flow, self._source, self._target)
+    async def _pack(self) -> None:
+        try:
+            count = await self._packer.pack_if_due()
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            log.warning("%s: internal topic %s is gone; it is created again", self.flow.name, self._ledger.topic)
+            await ensure_internal_topics(self.flow, self._source, self._target)
+            count = await self._packer.pack_if_due()
         if count:
-            log.info("%s: %d intervals of records that are gone from both clusters deleted", self.flow.name, count)
+            log.debug("%s: intervals of %d mirror partitions packed", self.flow.name, count)
+
+    async def _prune(self) -> None:
+        count = await self._packer.prune()
+        if count:
+            words = "%s: intervals of records that are gone from both clusters deleted, of %d mirror partitions"
+            log.info(words, self.flow.name, count)
 
     async def _write_checkpoints(self) -> None:
         began = time.monotonic()

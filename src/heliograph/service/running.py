@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition, Outcome, Work
 from heliograph.engine.spark import Engine
 from heliograph.model.flow import SOURCE, Cluster, Flow
@@ -141,9 +142,9 @@ class Running:
 
         self._lives[name] = asyncio.create_task(live())
 
-    def _make_runner(self, flow: Flow) -> FlowRunner:
+    def _make_runner(self, flow: Flow, ledger: Ledger) -> FlowRunner:
         # Names of leases are never used twice: one that was thought to have ended may still speak.
-        return FlowRunner(flow, self.copying(), self._lease, self._cancel, uuid.uuid4().hex[:8])
+        return FlowRunner(flow, self.copying(), self._lease, self._cancel, uuid.uuid4().hex[:8], ledger)
 
     def _start_spark(self) -> None:
         if self._spark is None:
@@ -239,6 +240,8 @@ class Running:
             runner.close()
         for keeper in self._keepers():
             keeper.close()
+        for one in self.deployed.values():
+            one.close_ledger()
         try:
             async with asyncio.timeout(_SPARK_ENDS):
                 await in_thread(self._engine.stop)

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, NoGo, next_position
+from heliograph.copy.position import Facts, Go, NoGo, next_position
 from heliograph.copy.visible import first_records
 from heliograph.copy.work import MirrorPartition
-from heliograph.model.flow import Flow
+from heliograph.model.flow import Flow, Policies
+from heliograph.model.intervals import Intervals
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -71,12 +73,16 @@ async def standings(
         most = flow.kept_offsets.most_filler if flow.keeps_offsets(one.topic) else None
         end_first = flow.reading.from_the_end
         facts = Facts(start, end, mirror_start, mirror_end, *ids, others, from_the_end=end_first, most_filler=most)
-        decision = next_position(ledger.of(known, facts.mirror_id), facts, flow.policies)
+        decision = await ledger.ask(known, facts.mirror_id, partial(_decide, facts, flow.policies))
         if isinstance(decision, NoGo):
             found.append(Standing(one, *bounds, None, decision.text))
         else:
             found.append(Standing(one, *bounds, decision.position.source))
     return found
+
+
+def _decide(facts: Facts, policies: Policies, intervals: Intervals) -> Go | NoGo:
+    return next_position(intervals, facts, policies)
 
 
 def _numbers(said: _Said) -> tuple[int | None, int | None, int | None, int | None]:

@@ -84,17 +84,23 @@ async def write(
 
 
 async def write_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> int:
-    """Append records; the offset of the first is returned. In several batches if there are many, one after the other:
-    when one fails, those before it are written."""
+    """Append records; the offset of the first is returned."""
+    offsets = await append_records(client, topic, partition, records)
+    return offsets[0] if offsets else -1
+
+
+async def append_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> list[int]:
+    """Append records; their offsets are returned. In several batches if there are many, one after the other: when one
+    fails, those before it are written."""
     connection = await client.to(topic.leaders.get(partition, -1))
     timeout = client.cluster.request_timeout
-    first = -1
+    offsets: list[int] = []
     for some in _batched(records):
         (answer,) = await append(connection, [(topic.name, partition, [encode(some)])], timeout)
         if answer.error:
             raise BrokerError(answer.error, _why(answer, topic, client))
-        first = answer.base_offset if first < 0 else first
-    return first
+        offsets += range(answer.base_offset, answer.base_offset + len(some))
+    return offsets
 
 
 def _why(answer: Appended, topic: Topic, client: ClusterClient) -> str | None:

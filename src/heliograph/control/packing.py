@@ -1,0 +1,242 @@
+"""Packing the ledger: entries of its journal become pages and records of its index, and what is past is left out.
+
+A crash at any point leaves the old form or the new one, and another process that packs at the same time does no harm:
+pages come first, then the index records that name them, then where to begin reading the journal. Pages without an index
+record do not count; of two records for one mirror partition that of the one who had read further counts. Pages that are
+not needed any more are deleted in the next round, when no record that counts can name them.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from heliograph.copy.ledger import Ledger, State
+from heliograph.model.flow import Flow
+from heliograph.model.ledger_records import (
+    INDEX,
+    JOURNAL,
+    PAGES,
+    Packed,
+    Partition,
+    Start,
+    page_key,
+    page_value,
+    to_index,
+)
+from heliograph.model.pages import IN_INDEX, Page
+from heliograph.model.pruning import past_pages
+from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION
+from heliograph.wire.offsets import EARLIEST, delete_before, list_offsets
+from heliograph.wire.records import Record, append_records, now, write_records
+
+log = logging.getLogger(__name__)
+
+_GONE_AFTER = 3600 * 1000  # ms without an entry: a broker may not have heard of a new topic yet
+_ENTRIES = 10_000  # in the journal are read within a second
+_INTERVALS = 200_000
+_EVERY = 600.0
+# What is packed stays in the journal for a while: leases that read on there need not read the index again.
+_TRIM_AFTER = 300.0
+
+
+_Of = tuple[Partition, str, State]  # of a mirror partition, by mirror id
+_Due = tuple[Partition, str, State, list[Page] | None]
+
+
+class Packer:
+    """Packs one flow's ledger now and then. Knows what it has packed, and when."""
+
+    def __init__(self, flow: Flow, source: ClusterClient, target: ClusterClient, ledger: Ledger) -> None:
+        self._flow = flow
+        self._source = source
+        self._target = target
+        self._ledger = ledger
+        self._packed = time.monotonic()
+        self._trims: list[tuple[float, int]] = []  # when, and up to where the journal was packed
+        self._may_trim = True
+
+    async def pack_if_due(self) -> int:
+        """Pack if the journal has become long, or has waited long; how many mirror partitions were packed."""
+        ledger = self._ledger
+        await ledger.catch_up()
+        behind = [state for _partition, _mirror_id, state in _all(ledger) if _is_behind(state)]
+        unread = ledger.next_offset - ledger.index.start.journal
+        unpacked = sum(page.size for state in behind for page in state.intervals.pages if page.location == IN_INDEX)
+        waited = time.monotonic() - self._packed >= _EVERY
+        lost = any(state.era > (state.packed.era if state.packed is not None else 0) for state in behind)
+        if lost or not ledger.is_converted or unread >= _ENTRIES or unpacked >= _INTERVALS or (behind and waited):
+            return await self.pack()
+        return 0
+
+    async def pack(self) -> int:
+        """Pack what the journal has; how many mirror partitions that were."""
+        ledger = self._ledger
+        async with ledger.reading:
+            topic = await ledger.catch_up_locked()
+            due = [some for some in _all(ledger) if _is_behind(some[2]) or not ledger.is_converted]
+            await self._write(topic, [(partition, mirror_id, state, None) for partition, mirror_id, state in due])
+            start = Start(ledger.next_offset, max(ledger.earlier_end, ledger.index.start.converted))
+            if start != ledger.index.start:
+                await write_records(self._target, topic, INDEX, [Record(0, now(), *start.to_record())])
+                ledger.index.start, ledger.is_converted = start, True
+            self._packed = time.monotonic()
+            self._trims.append((self._packed, start.journal))
+        await self._trim(topic)
+        return len(due)
+
+    async def prune(self) -> int:
+        """Leave out what neither the source nor the mirror has any more; of how many mirror partitions that was."""
+        ledger = self._ledger
+        async with ledger.reading:
+            topic = await ledger.catch_up_locked()
+            cuts, gone = await self._past(_all(ledger))
+            await self._write(topic, cuts)
+            await self._forget(topic, gone)
+            return len(cuts) + len(gone)
+
+    # --- what is past ---------------------------------------------------------------------------------------------
+
+    async def _past(self, states: Sequence[_Of]) -> tuple[list[_Due], list[_Of]]:
+        """Those of which fewer pages will do, with these; and mirrors that are gone and have a successor."""
+        partitions = {partition for partition, _mirror_id, _state in states}
+        if not partitions:
+            return [], []
+        there = {partition: (self._flow.mirror_name(partition[0]), partition[1]) for partition in partitions}
+        sources, mirrors = await asyncio.gather(
+            self._source.metadata({topic for topic, _partition in partitions}),
+            self._target.metadata({mirror for mirror, _partition in there.values()}),
+        )
+        source_starts, mirror_starts = await asyncio.gather(
+            list_offsets(self._source, sources.topics, partitions, EARLIEST, False),
+            list_offsets(self._target, mirrors.topics, there.values(), EARLIEST, False),
+        )
+        gone_before = now() - _GONE_AFTER
+        cuts: list[_Due] = []
+        gone: list[_Of] = []
+        for partition, mirror_id, state in states:
+            topic, mirror = sources.topics[partition[0]], mirrors.topics[there[partition][0]]
+            pages = state.intervals.packed()
+            if topic.error == mirror.error == UNKNOWN_TOPIC_OR_PARTITION and state.time < gone_before:
+                if len(pages) > 1:
+                    cuts.append((partition, mirror_id, state, pages[-1:]))
+                continue
+            if topic.error or mirror.error:
+                continue
+            present = self._ledger.states[partition].get(id_text(mirror.id))
+            if mirror_id != id_text(mirror.id):
+                # Not what was written since the present one began: then it may be our look that is out of date.
+                if present is not None and (present.era, present.since) > (state.era, state.written):
+                    gone.append((partition, mirror_id, state))
+                continue
+            source_start, mirror_start = source_starts[partition], mirror_starts[there[partition]]
+            if isinstance(source_start, int) and isinstance(mirror_start, int):
+                past = past_pages(pages, mirror_start, source_start, id_text(topic.id))
+                if past:
+                    cuts.append((partition, mirror_id, state, pages[past:]))
+        return cuts, gone
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    async def _write(self, topic: Topic, due: Sequence[_Due]) -> None:
+        """Write these down, with other pages where some are given."""
+        laid_out = [
+            (partition, mirror_id, state, state.intervals.packed() if pages is None else pages)
+            for partition, mirror_id, state, pages in due
+        ]
+        to_store = [
+            (number, at)
+            for number, some in enumerate(laid_out)
+            for at in _too_many(some[3], some[2].intervals.page_size)
+        ]
+        stored = []
+        for number, at in to_store:
+            partition, mirror_id, _state, pages = laid_out[number]
+            pages[at] = replace(pages[at], tag=random.getrandbits(31))
+            key = page_key(partition, mirror_id, pages[at])
+            stored.append(Record(0, now(), key.encode(), page_value(pages[at])))
+        offsets = await append_records(self._target, topic, PAGES, stored)
+        for (number, at), offset in zip(to_store, offsets, strict=True):
+            pages = laid_out[number][3]
+            pages[at] = replace(pages[at], location=offset, data=b"")
+        before = [state.packed for _partition, _mirror_id, state, _pages in laid_out if state.packed is not None]
+        await self._delete(topic, PAGES, [key.encode() for packed in before for key in packed.unused])
+        packed = [_packed(*some) for some in laid_out]
+        await write_records(self._target, topic, INDEX, [Record(0, now(), some.key, to_index(some)) for some in packed])
+        for new, (_partition, _mirror_id, state, pages) in zip(packed, laid_out, strict=True):
+            state.packed = new
+            state.intervals.use_pages(pages)
+        await self._delete(topic, INDEX, [*(some.key for some in before), *self._ledger.index.beaten])
+        self._ledger.index.beaten.clear()
+
+    async def _forget(self, topic: Topic, gone: Sequence[_Of]) -> None:
+        keys = [state.packed.key for _partition, _mirror_id, state in gone if state.packed is not None]
+        await self._delete(topic, INDEX, keys)
+        pages = [
+            page_key(partition, mirror_id, page).encode()
+            for partition, mirror_id, state in gone
+            for page in state.intervals.pages
+            if page.location >= 0
+        ]
+        await self._delete(topic, PAGES, pages)
+        for partition, mirror_id, _state in gone:
+            del self._ledger.states[partition][mirror_id]
+
+    async def _delete(self, topic: Topic, partition: int, keys: Sequence[bytes]) -> None:
+        await write_records(self._target, topic, partition, [Record(0, now(), key, None) for key in keys])
+
+    async def _trim(self, topic: Topic) -> None:
+        """Delete the journal's beginning, where that is allowed: nobody reads it, and it would only take room."""
+        old = [at for when, at in self._trims if time.monotonic() - when >= _TRIM_AFTER]
+        if not old or not self._may_trim:
+            return
+        self._trims = [(when, at) for when, at in self._trims if time.monotonic() - when < _TRIM_AFTER]
+        place = topic.name, JOURNAL
+        error = (await delete_before(self._target, {place: topic.leaders[JOURNAL]}, {place: old[-1]}))[place]
+        if error is not None:
+            self._may_trim = getattr(error, "transient", True)
+            words = "%s: the journal of %s cannot be trimmed and keeps what is packed already: %s"
+            log.log(logging.DEBUG if self._may_trim else logging.WARNING, words, self._flow.name, topic.name, error)
+
+
+def _all(ledger: Ledger) -> list[_Of]:
+    return [
+        (partition, mirror_id, state)
+        for partition, states in ledger.states.items()
+        for mirror_id, state in states.items()
+        if len(state.intervals)
+    ]
+
+
+def _is_behind(state: State) -> bool:
+    """Whether the index does not have all that is known."""
+    return state.packed is None or (state.packed.era, state.packed.written) < (state.era, state.written)
+
+
+def _packed(partition: Partition, mirror_id: str, state: State, pages: Sequence[Page]) -> Packed:
+    before = state.packed
+    used = {page.location for page in pages}
+    unused = [
+        page_key(partition, mirror_id, page)
+        for page in (before.pages if before is not None else ())
+        if page.location >= 0 and page.location not in used
+    ]
+    same = before is not None and (before.era, before.written) == (state.era, state.written)
+    number = before.number + 1 if before is not None and same else 0
+    fields = state.written, state.since, state.time, state.era, number, state.intervals.filler, tuple(unused)
+    return Packed(partition, mirror_id, tuple(pages), *fields)
+
+
+def _too_many(pages: Sequence[Page], most: int) -> list[int]:
+    """Which pages do not stay in the index: the first of them, until what is left is no more than a full page."""
+    held = [at for at, page in enumerate(pages) if page.location == IN_INDEX]
+    total, found = sum(pages[at].size for at in held), []
+    for at in held:
+        if total <= most:
+            break
+        total -= pages[at].size
+        found.append(at)
+    return found

@@ -1,0 +1,267 @@
+"""The records of the ledger's topic: entries in its journal, packed states in its index, pages. Pure.
+
+The journal is written ahead: one entry for all intervals of a chunk. Now and then entries are packed: then the index
+has one record for each mirror partition, with all that the journal said up to some offset. Of two records for the same
+mirror partition the one whose author had read further counts, whoever wrote last. All values of index and pages begin
+with a line of JSON that has a version.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from heliograph.model.interval import Interval
+from heliograph.model.pages import Page, pack_integers, unpack_integers
+
+Partition = tuple[str, int]  # source topic, partition
+# Partitions of the ledger's topic.
+JOURNAL, INDEX, PAGES = 0, 1, 2
+_VERSION = 1
+_START = b'["journal"]'  # the key of what tells where to begin reading
+
+
+class NewerFormat(Exception):
+    """Written by a version of Heliograph that is newer than this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Some intervals of one mirror partition, one behind the other, with the same source id: of a dense mirror with the
+    same shift, of one that keeps the source's offsets with gaps between them.
+
+    `mirror_id` tells incarnations of the mirror apart: what was known about a deleted one says nothing about the next.
+    `filler` names the transactions by which the gaps are filled. `seen`: a decision counts only if its author had read
+    all entries of this mirror partition, which is the journal up to here; None for what always counts.
+    """
+
+    partition: Partition
+    mirror_id: str
+    intervals: tuple[Interval, ...]
+    filler: str = ""
+    seen: int | None = None
+
+
+def to_record(entry: Entry, author: str, number: int) -> tuple[bytes, bytes]:
+    """Key and value. Each entry has a key of its own, with its author and a number, so that compaction leaves all of
+    them as they are: which decision counts depends on what came before it."""
+    first, last = entry.intervals[0], entry.intervals[-1]
+    runs = [first.count]
+    for interval, following in zip(entry.intervals, entry.intervals[1:], strict=False):
+        runs += [following.source - interval.source - interval.count, following.count]
+    value: dict[str, object] = {
+        "source": first.source,
+        "runs": runs,
+        "source_id": first.source_id,
+        "shift": first.shift,
+    }
+    if entry.filler:
+        value["filler"] = entry.filler
+    if first.fill:
+        value["fill"] = True
+    if entry.seen is not None:
+        value["seen"] = entry.seen
+    return _json([*entry.partition, first.target, last.end, entry.mirror_id, author, number]), _json(value)
+
+
+def author_of(key: bytes) -> str:
+    """Empty for an entry of version 0.1.0."""
+    parts = json.loads(key)
+    return str(parts[5]) if len(parts) > 5 else ""
+
+
+def from_record(key: bytes, value: bytes) -> Entry:
+    topic, partition, target, _end, *rest = json.loads(key)
+    fields = json.loads(value)
+    source, runs, shift, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
+    intervals = []
+    for at in range(0, len(runs), 2):
+        fill = at == 0 and fields.get("fill", False)
+        intervals.append(Interval(target, source, runs[at], fields["source_id"], shift, fill))
+        gap = runs[at + 1] if at + 1 < len(runs) else 0
+        target += runs[at] + (gap if filler else 0)
+        source += runs[at] + gap
+        shift += gap if filler else 0
+    # Until it became part of the key, the id of the mirror stood in the value.
+    mirror = rest[0] if rest else fields["mirror_id"]
+    return Entry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """All that the journal says about one mirror partition up to its entry at offset `written`.
+
+    `since` is the offset of the first entry, `time` that of the last, in milliseconds since 1970. `era` grows when the
+    journal was truncated or lost, so that its offsets begin again; `number` when the same is packed again. `unused`:
+    keys of pages that nobody needs once this record counts; whoever packs next deletes them.
+    """
+
+    partition: Partition
+    mirror_id: str
+    pages: tuple[Page, ...]
+    written: int
+    since: int
+    time: int = 0
+    era: int = 0
+    number: int = 0
+    filler: str = ""
+    unused: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> bytes:
+        return _json([*self.partition, self.mirror_id, *self.rank])
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Of two records the one with the higher rank counts."""
+        return self.era, self.written, self.number
+
+
+def to_index(packed: Packed) -> bytes:
+    source_ids = list(dict.fromkeys(page.first.source_id for page in packed.pages))
+    rows = [
+        (
+            page.location,
+            page.tag,
+            page.size,
+            *(page.first.target, page.first.source, page.first.count, page.first.shift, int(page.first.fill)),
+            *(page.last.target, page.last.source, page.last.count, page.last.shift),
+            source_ids.index(page.first.source_id),
+            len(page.data),
+        )
+        for page in packed.pages
+    ]
+    table = pack_integers(_differences(rows)) if rows else b""
+    head = {
+        "version": _VERSION,
+        "since": packed.since,
+        "time": packed.time,
+        "filler": packed.filler,
+        "unused": packed.unused,
+        "source_ids": source_ids,
+        "table": len(table),
+    }
+    return _json(head) + b"\n" + table + b"".join(page.data for page in packed.pages)
+
+
+def from_index(key: bytes, value: bytes) -> Packed:
+    topic, partition, mirror_id, era, written, number = json.loads(key)
+    head, rest = _split(value)
+    table, at = rest[: head["table"]], head["table"]
+    pages = []
+    for row in _sums(unpack_integers(table)) if table else ():
+        location, tag, size, target, source, count, shift, fill, *last, source_id, length = row
+        name = head["source_ids"][source_id]
+        first = Interval(target, source, count, name, shift, bool(fill))
+        end = Interval(last[0], last[1], last[2], name, last[3], bool(fill) and size == 1)
+        pages.append(Page(first, end, size, location, rest[at : at + length], tag))
+        at += length
+    fields = head["since"], head["time"], era, number, head["filler"], tuple(head["unused"])
+    return Packed((topic, partition), mirror_id, tuple(pages), written, *fields)
+
+
+def page_key(partition: Partition, mirror_id: str, page: Page) -> str:
+    values = [*partition, mirror_id, page.first.target, page.last.end, page.tag]
+    return json.dumps(values, separators=(",", ":"))
+
+
+def page_value(page: Page) -> bytes:
+    """Tells everything, also without the index."""
+    first = page.first
+    head = {
+        "version": _VERSION,
+        "size": page.size,
+        "first": [first.target, first.source, first.count, first.shift, first.fill],
+        "source_id": first.source_id,
+    }
+    return _json(head) + b"\n" + page.data
+
+
+def page_data(value: bytes, page: Page) -> bytes | None:
+    """The bytes of the page that the index tells of; None if this is another one."""
+    head, rest = _split(value)
+    first = page.first
+    same = head["first"] == [first.target, first.source, first.count, first.shift, first.fill]
+    return rest if same and head["size"] == page.size and head["source_id"] == first.source_id else None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The journal is to be read from `journal` on: what comes before is packed. So is everything before `converted` in
+    the topic that earlier versions wrote to: one entry for each gap, compacted."""
+
+    journal: int = 0
+    converted: int = -1
+
+    def to_record(self) -> tuple[bytes, bytes]:
+        return _START, _json({"version": _VERSION, "journal": self.journal, "converted": self.converted}) + b"\n"
+
+    @staticmethod
+    def from_value(value: bytes) -> "Start":
+        head, _rest = _split(value)
+        return Start(head["journal"], head["converted"])
+
+
+@dataclass(slots=True)
+class Index:
+    """What is read of the index, record by record: the last word on each mirror partition."""
+
+    start: Start = field(default_factory=Start)
+    packed: dict[Partition, dict[str, Packed]] = field(default_factory=dict)
+    beaten: list[bytes] = field(default_factory=list)  # keys of records that no longer count
+
+    def take(self, key: bytes, value: bytes | None) -> None:
+        if key == _START:
+            if value is not None:
+                self.start = Start.from_value(value)
+            return
+        if value is None:
+            self._forget(key)
+            return
+        new = from_index(key, value)
+        known = self.packed.setdefault(new.partition, {})
+        before = known.get(new.mirror_id)
+        if before is None or new.rank >= before.rank:
+            known[new.mirror_id] = new
+            self.beaten += [before.key] if before is not None and before.rank != new.rank else []
+        else:
+            self.beaten.append(new.key)
+
+    def _forget(self, key: bytes) -> None:
+        topic, partition, mirror_id, *rank = json.loads(key)
+        known = self.packed.get((topic, partition), {})
+        if mirror_id in known and known[mirror_id].rank == tuple(rank):
+            del known[mirror_id]
+        if key in self.beaten:
+            self.beaten.remove(key)
+
+
+def _differences(rows: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return [[value - before for value, before in zip(column, [0, *column], strict=False)] for column in columns]
+
+
+def _sums(columns: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    totals: list[list[int]] = []
+    for column in columns:
+        total, sums = 0, []
+        for difference in column:
+            total += difference
+            sums.append(total)
+        totals.append(sums)
+    return list(zip(*totals, strict=True))
+
+
+def _split(value: bytes) -> tuple[dict[str, Any], bytes]:
+    line, _newline, rest = value.partition(b"\n")
+    head = json.loads(line)
+    if head["version"] > _VERSION:
+        raise NewerFormat(
+            f"the ledger has records of format {head['version']}, and this version of Heliograph knows formats up to "
+            f"{_VERSION}: a newer version has written them; run that one, or a later one"
+        )
+    return head, rest
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,140 @@
+"""Pages: many intervals of one mirror partition, packed into few bytes. Pure.
+
+A page holds intervals in order, as columns of differences, compressed: a byte or two for each interval. What a search
+needs to find the right page (its first and its last interval) stands in the index, so a page is unpacked only when
+somebody asks about its inside.
+"""
+
+import json
+import sys
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, chain
+from operator import add, sub
+
+import cramjam
+
+from heliograph.model.interval import Interval
+
+PAGE = 4096  # intervals in a full page
+IN_INDEX = -1  # the page's bytes stand in the index record itself
+NOT_HERE = -2  # only the whole ledger knows where they are: a lease gets just the pages around its position
+_CODES = "bhiq"  # signed integers of 1, 2, 4 and 8 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Intervals as columns. Of `fill` only the first interval of a page can have it."""
+
+    targets: Sequence[int]
+    sources: Sequence[int]
+    counts: Sequence[int]
+    shifts: Sequence[int]
+    source_id: str
+    fill: bool
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def interval(self, number: int) -> Interval:
+        fill = self.fill and number == 0
+        values = self.targets[number], self.sources[number], self.counts[number]
+        return Interval(*values, self.source_id, self.shifts[number], fill)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a stretch of intervals is stored: at an offset of the ledger's pages partition, or in `data`. By its `tag`
+    the key that it has there is its own."""
+
+    first: Interval
+    last: Interval
+    size: int
+    location: int = IN_INDEX
+    data: bytes = b""
+    tag: int = 0
+
+    def columns(self) -> Columns:
+        return unpack(self.data, self.first)
+
+
+def page_of(intervals: Sequence[Interval]) -> Page:
+    return Page(intervals[0], intervals[-1], len(intervals), IN_INDEX, pack(intervals))
+
+
+def fits_behind(before: Interval, interval: Interval) -> bool:
+    """Whether two neighbours may share a page: source offsets, shifts and our own record numbers only grow in one."""
+    return (
+        interval.source > before.source
+        and interval.shift >= before.shift
+        and interval.source_id == before.source_id
+        and interval.target - interval.shift >= before.target - before.shift
+        and not interval.fill
+    )
+
+
+def cut(intervals: Sequence[Interval], most: int) -> list[Sequence[Interval]]:
+    """Parts that may be pages of their own, none longer than `most`."""
+    starts = [0]
+    for number in range(1, len(intervals)):
+        if number - starts[-1] == most or not fits_behind(intervals[number - 1], intervals[number]):
+            starts.append(number)
+    return [intervals[start:end] for start, end in zip(starts, [*starts[1:], len(intervals)], strict=True)]
+
+
+def pack(intervals: Sequence[Interval]) -> bytes:
+    """What tells the intervals of a page, once the first one is known."""
+    targets = [interval.target for interval in intervals]
+    sources = [interval.source for interval in intervals]
+    shifts = [interval.shift for interval in intervals]
+    counts = [interval.count for interval in intervals]
+    widths = [*map(sub, targets[1:], targets), counts[-1]]
+    steps = [*map(sub, sources[1:], sources), counts[-1]]
+    grown = [*map(sub, shifts[1:], shifts), 0]
+    return pack_integers([widths, list(map(sub, steps, widths)), list(map(sub, widths, counts)), grown])
+
+
+@lru_cache(maxsize=64)
+def unpack(data: bytes, first: Interval) -> Columns:
+    widths, gaps, rests, grown = unpack_integers(data)
+    targets = array("q", accumulate(chain((first.target,), widths[:-1])))
+    sources = array("q", accumulate(chain((first.source,), map(add, widths[:-1], gaps))))
+    shifts = array("q", accumulate(chain((first.shift,), grown[:-1])))
+    return Columns(targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill)
+
+
+def pack_integers(columns: Sequence[Sequence[int]]) -> bytes:
+    """Columns of the same length, each as narrow as its values allow, compressed together."""
+    arrays = [array(_code(column), column) for column in columns]
+    if sys.byteorder == "big":
+        for column in arrays:
+            column.byteswap()
+    head = json.dumps(["".join(column.typecode for column in arrays), len(columns[0])]).encode()
+    return bytes(cramjam.zstd.compress(head + b"\n" + b"".join(column.tobytes() for column in arrays), 9))
+
+
+def unpack_integers(data: bytes) -> list["array[int]"]:
+    plain = bytes(cramjam.zstd.decompress(data))
+    at = plain.index(b"\n") + 1
+    codes, count = json.loads(plain[:at])
+    columns: list[array[int]] = []
+    for code in codes:
+        column = array(code)
+        size = column.itemsize * count
+        column.frombytes(plain[at : at + size])
+        at += size
+        if sys.byteorder == "big":
+            column.byteswap()
+        columns.append(column)
+    return columns
+
+
+def _code(column: Sequence[int]) -> str:
+    least, most = min(column, default=0), max(column, default=0)
+    for code in _CODES:
+        limit = 1 << (8 * array(code).itemsize - 1)
+        if -limit <= least and most < limit:
+            return code
+    raise OverflowError("an offset that does not fit into 64 bits")
