@@ -86,10 +86,15 @@ def cut(intervals: Sequence[Interval], most: int) -> list[Sequence[Interval]]:
 
 def pack(intervals: Sequence[Interval]) -> bytes:
     """What tells the intervals of a page, once the first one is known."""
-    targets = [interval.target for interval in intervals]
-    sources = [interval.source for interval in intervals]
-    shifts = [interval.shift for interval in intervals]
-    counts = [interval.count for interval in intervals]
+    return pack_columns(
+        [interval.target for interval in intervals],
+        [interval.source for interval in intervals],
+        [interval.count for interval in intervals],
+        [interval.shift for interval in intervals],
+    )
+
+
+def pack_columns(targets: Sequence[int], sources: Sequence[int], counts: Sequence[int], shifts: Sequence[int]) -> bytes:
     widths = [*map(sub, targets[1:], targets), counts[-1]]
     steps = [*map(sub, sources[1:], sources), counts[-1]]
     grown = [*map(sub, shifts[1:], shifts), 0]
