@@ -27,7 +27,17 @@ from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of, levels_in
-from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
+from heliograph.copy.work import (
+    Copied,
+    MirrorPartition,
+    Notice,
+    Outcome,
+    Position,
+    Progress,
+    Refusal,
+    Work,
+    producer_id,
+)
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
@@ -155,13 +165,16 @@ class Copier:
             self._start(keep_beginnings(lambda: self.cursors, self._target, self._notice))
 
     def _change(self, change: Change) -> None:
-        """Other partitions from now on; those that stay notice nothing."""
+        """Other partitions from now on; those that stay notice nothing. One that is dropped and added is looked for in
+        the logs: what was known of its mirror is not true any more."""
         told = self._work.flow.name, self._work.lease, len(change.added), len(change.dropped)
         log.debug("%s: lease %s goes on with %d partitions more and without %d", *told)
         dropped = set(change.dropped)
+        known_before: dict[MirrorPartition, Position | None] = {}
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
             self._stays[cursor.key] += 1
+            known_before[cursor.key] = cursor.position
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].look_at(cursor)
         self.cursors = [one for one in self.cursors if one.key not in dropped]
@@ -169,6 +182,7 @@ class Copier:
         for key in change.added:
             if key not in known:
                 cursor = self._cursor(key)
+                cursor.position = known_before.get(key)  # what others have told at the start is out of date by now
                 cursor.familiar = False
                 self.cursors.append(cursor)
         self._keep_offsets()
@@ -495,8 +509,8 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 
 
 def _progress(cursor: Cursor) -> Progress | None:
-    if cursor.position is None or cursor.source_end < 0:
-        return None  # what it was told at the start may be out of date
+    if cursor.position is None or not cursor.has_started:
+        return None
     return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start)
 
 

@@ -122,6 +122,7 @@ class Cursor:
     cut_before: int = 0  # filler of the mirror ends here
     source_end: int = -1
     position: Position | None = None
+    has_started: bool = False  # else the position is what others have told, and may be out of date
     copied: Copied = field(default_factory=Copied)
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
@@ -150,7 +151,8 @@ class Cursor:
     not_before: float = 0.0
 
     def start(self, position: Position, shift: int, keeps: bool = False) -> None:
-        self.position = position
+        self.position = replace(position, mirror_id=self.mirror_id)
+        self.has_started = True
         self.shift = self.plan_shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
@@ -289,7 +291,7 @@ class Cursor:
         self.append_at += gap.count if not gap.filler else 0
         self.shift += gap.count if not gap.filler else 0
         self.asked = self.marked = 0
-        self.position = Position(gap.next_source, self.append_at, gap.epoch)
+        self.position = Position(gap.next_source, self.append_at, gap.epoch, self.mirror_id)
         self.is_well()
 
     def pop(self) -> Sent:
@@ -306,7 +308,8 @@ class Cursor:
     def landed(self, sent: Sent) -> None:
         """The target holds this batch where it belongs."""
         parcel = sent.parcel
-        self.position = Position(parcel.next_source, sent.target_offset + parcel.batch.count, parcel.epoch)
+        end = sent.target_offset + parcel.batch.count
+        self.position = Position(parcel.next_source, end, parcel.epoch, self.mirror_id)
         self.proven = True
         self.is_well()
 

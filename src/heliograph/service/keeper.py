@@ -211,7 +211,11 @@ class Keeper:
             topics = (await self._target.metadata({one.mirror for one in moved})).topics
             ids = {name: id_text(topic.id) for name, topic in topics.items() if not topic.error}
             ends = await list_offsets(self._target, topics, {(k.mirror, k.partition) for k in moved}, LATEST, False)
-            moved = {k: at for k, at in moved.items() if _has_come_to(ends[k.mirror, k.partition], at)}
+            moved = {
+                k: at
+                for k, at in moved.items()
+                if _has_come_to(ends[k.mirror, k.partition], at) and at.mirror_id in ("", ids.get(k.mirror))
+            }
             client = self._target if self.flow.offset_syncs.on_target else self._source
             await self._syncs.run(moved, ids, client, flush=flush)
         self._syncs.forget(positions)
