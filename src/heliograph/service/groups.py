@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from heliograph.control.checkpoints import Checkpoints, Translated
-from heliograph.control.groups import IDLE, GroupRound, OnTarget, Verdict, look_at_target, sync_groups
+from heliograph.control.groups import IDLE, GroupRound, GroupSync, OnTarget, Verdict, look_at_target
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import CHECKPOINT, Flow
@@ -119,7 +119,7 @@ async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
         checkpoints.groups = tuple(name for name in checkpoints.groups if group in (None, name))
         await checkpoints.run()
         chosen = set(checkpoints.groups)
-        return await sync_groups(target, [one for one in checkpoints.latest.values() if one.group in chosen])
+        return await GroupSync(target).run([one for place, one in checkpoints.placed.items() if place[0] in chosen])
 
 
 async def _ledger(flow: Flow, target: ClusterClient) -> Ledger:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from heliograph.copy.work import MirrorPartition, Position
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 
@@ -39,7 +39,7 @@ def contradicted(
         mirror, end = topics.get(one.mirror), ends.get((one.mirror, one.partition))
         if mirror is None or mirror.error == UNKNOWN_TOPIC_OR_PARTITION:
             found[one] = MISSING
-        elif at.mirror_id and (there := id_text(mirror.id)) and there != at.mirror_id:
+        elif are_different(at.mirror_id, id_text(mirror.id)):
             found[one] = RECREATED
         elif isinstance(end, int) and end < at.target:
             found[one] = TRUNCATED

@@ -5,15 +5,16 @@ with one group stands in its answer and does not hold up the others.
 """
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from heliograph.wire.acls import READ, may
-from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.cluster import NO_ID, ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
 from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
@@ -118,10 +119,16 @@ async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> d
 
 
 async def commit_offsets(
-    client: ClusterClient, wanted: Mapping[str, Mapping[Partition, Committed]]
+    client: ClusterClient,
+    wanted: Mapping[str, Mapping[Partition, Committed]],
+    ids: Mapping[str, uuid.UUID] | None = None,
 ) -> dict[str, WireError | None]:
     """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
-    outcome: the first error there was."""
+    outcome: the first error there was.
+
+    With the ids of all topics, brokers from 4.1 on commit for these very topics and not for others of the same names
+    (UNKNOWN_TOPIC_ID). Earlier ones know names only.
+    """
     room = asyncio.Semaphore(_COMMITS)
 
     async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
@@ -129,11 +136,21 @@ async def commit_offsets(
 
         async def commit(group: str) -> WireError | None:
             async with room:
-                return await _commit(connection, group, wanted[group])
+                return await _commit(connection, group, wanted[group], ids or {})
 
         return dict(zip(some, await asyncio.gather(*map(commit, some)), strict=True))
 
     return await _of_coordinators(client, wanted.keys(), ask)
+
+
+async def delete_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, WireError | None]:
+    """Each group's outcome. A broker refuses it for one that has members (NON_EMPTY_GROUP)."""
+
+    async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
+        answer = await (await client.to(node)).request(DeleteGroupsRequest(groups_names=some), newest=2)
+        return {one.group_id: BrokerError(one.error_code) if one.error_code else None for one in answer.results}
+
+    return await _of_coordinators(client, groups, ask)
 
 
 async def _of_coordinators(
@@ -171,8 +188,11 @@ def _moves(answer: object) -> bool:
     return isinstance(answer, BrokerError) and answer.code in COORDINATOR_MOVES
 
 
-async def _commit(connection: Connection, group: str, offsets: Mapping[Partition, Committed]) -> WireError | None:
+async def _commit(
+    connection: Connection, group: str, offsets: Mapping[Partition, Committed], ids: Mapping[str, uuid.UUID]
+) -> WireError | None:
     one = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_id = all(ids.get(topic, NO_ID).int for topic, _partition in offsets)
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), committed in offsets.items():
         by_topic.setdefault(topic, []).append(
@@ -189,10 +209,13 @@ async def _commit(connection: Connection, group: str, offsets: Mapping[Partition
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=[one(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+        topics=[
+            one(name=topic, topic_id=ids.get(topic, NO_ID), partitions=partitions)
+            for topic, partitions in by_topic.items()
+        ],
     )
     try:
-        answer = await connection.request(request, newest=9)
+        answer = await connection.request(request, newest=10 if by_id else 9)
     except WireError as error:
         return error
     codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]
