@@ -17,7 +17,7 @@ from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.policy import checkpoint_topic
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
-from heliograph.wire.groups import Committed, Offsets, committed_offsets, consumer_groups
+from heliograph.wire.groups import Committed, Offsets, committed_offsets, list_groups
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
@@ -92,6 +92,7 @@ class Checkpoints:
         # Those that were computed since the start, or written before and found again: of others nobody knows for which
         # mirror they were.
         self.placed: dict[Place, Placed] = {}
+        self.deleted: dict[str, dict[tuple[str, int], int]] = {}  # groups on the source, with the last mirror offsets
 
     async def load(self) -> None:
         """Those that were written before, by us or by MM2."""
@@ -101,12 +102,19 @@ class Checkpoints:
 
     async def refresh_groups(self) -> None:
         """The groups to look at: those that the file asks for and that have read something that is mirrored."""
-        wanted = [name for name in await consumer_groups(self._source) if self._flow.groups.names.matches(name)]
-        offsets = await committed_offsets(self._source, wanted)
+        listed = await list_groups(self._source)
+        matches = self._flow.groups.names.matches
+        wanted = [group for group in sorted(listed) if listed[group].has_offsets and matches(group)]
         known = set(self.groups)
+        # Those of a coordinator that is down are not listed. Only who has their offsets can tell that they are gone.
+        unlisted = [group for group in {*known, *(place[0] for place in self.latest)} - listed.keys() if matches(group)]
+        offsets = await committed_offsets(self._source, [*wanted, *unlisted])
+        self._forget([group for group in unlisted if offsets.get(group) == {}], is_certain=bool(listed))
+        for group in wanted:
+            self.deleted.pop(group, None)
         self.groups = tuple(
             group
-            for group in wanted
+            for group in (*wanted, *unlisted)
             if (
                 any(self._flow.selects(topic) for topic, _partition in found)
                 if isinstance(found := offsets.get(group), dict)
@@ -193,6 +201,16 @@ class Checkpoints:
 
     def _name_on_target(self, topic: str) -> str:
         return checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
+
+    def _forget(self, groups: Collection[str], is_certain: bool) -> None:
+        """They are not on the source any more. A source that has no group at all is not believed: it may be another."""
+        gone = set(groups)
+        if is_certain and self._flow.groups.deletes:
+            for (group, topic, partition), one in self.latest.items():
+                if group in gone:
+                    self.deleted.setdefault(group, {})[topic, partition] = one.downstream
+        self.latest = {place: one for place, one in self.latest.items() if place[0] not in gone}
+        self.placed = {place: one for place, one in self.placed.items() if place[0] not in gone}
 
     def _leave_what_is_gone(self, committed: Mapping[str, Offsets]) -> None:
         """What the source does not have any more of a group is not brought to the target again."""

@@ -14,8 +14,19 @@ from enum import StrEnum
 
 from heliograph.control.checkpoints import Placed
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
-from heliograph.wire.errors import WireError
-from heliograph.wire.groups import DEAD, EMPTY, Committed, Offsets, commit_offsets, committed_offsets, group_states
+from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.groups import (
+    DEAD,
+    EMPTY,
+    Committed,
+    Listed,
+    Offsets,
+    commit_offsets,
+    committed_offsets,
+    delete_groups,
+    group_states,
+    list_groups,
+)
 from heliograph.wire.offsets import LATEST, list_offsets
 
 Place = tuple[str, int]
@@ -147,10 +158,42 @@ class GroupSync:
                 outcome.leave(group, REFUSED, f"the target does not take its offsets: {error}")
         return outcome
 
+    async def delete(self, groups: Mapping[str, Mapping[Place, int]]) -> dict[str, str]:
+        """Delete groups that the source has deleted, which stood at these offsets of mirrors. What became of those of
+        which that is known: empty if it is deleted or was not there, else why it stays."""
+        listed = await list_groups(self._target)
+        there = [group for group in groups if group in listed]
+        committed = await committed_offsets(self._target, there)
+        told = {group: "" for group in groups if group not in listed}
+        ours = []
+        for group in there:
+            offsets = committed.get(group)
+            if not isinstance(offsets, dict):
+                continue  # to be tried again
+            if is_only_ours(listed[group], offsets, groups[group]):
+                ours.append(group)
+            else:
+                told[group] = "it is or was in use there, or has offsets that were not synced"
+        for group, error in (await delete_groups(self._target, ours)).items():
+            if error is None:
+                told[group] = ""
+            elif isinstance(error, BrokerError) and not error.transient:
+                told[group] = f"the target says {error}"
+        return told
+
     def _verdict(self, found: OnTarget, one: Placed) -> Verdict:
         group, place = one.checkpoint.group, _place(one)
         verdict = found.verdict(group, place, one.checkpoint.downstream, one.mirror_id)
         return Verdict.DUE if verdict is Verdict.AHEAD and (group, place) in self._unproven else verdict
+
+
+def is_only_ours(found: Listed, committed: Offsets, synced: Mapping[Place, int]) -> bool:
+    """Whether a group on the target was never used there, and has nothing but what we have committed for it."""
+    return (
+        found == Listed("", EMPTY)
+        and bool(committed)
+        and all(place in synced and one.offset <= synced[place] for place, one in committed.items())
+    )
 
 
 def _place(one: Placed) -> Place:

@@ -287,6 +287,17 @@ class Keeper:
             if self.synced_groups.untouched.get(group) != why:
                 log.info("%s: group %s is left alone: %s", self.flow.name, group, why)
         self.synced_groups = outcome
+        if self.checkpoints.deleted:
+            await self._delete_groups()
+
+    async def _delete_groups(self) -> None:
+        for group, why in (await self._groups.delete(self.checkpoints.deleted)).items():
+            self.checkpoints.deleted.pop(group, None)
+            if why:
+                words = "%s: group %s is gone from the source, and stays on the target: %s"
+                log.info(words, self.flow.name, group, why)
+            else:
+                log.info("%s: group %s is gone from the source, and from the target, too", self.flow.name, group)
 
 
 def _has_come_to(end: int | WireError, at: Position) -> bool:

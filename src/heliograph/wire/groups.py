@@ -23,7 +23,7 @@ Partition = tuple[str, int]
 Answer = TypeVar("Answer")
 
 EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
-_CONSUMERS = frozenset({"consumer", ""})
+_WITH_OFFSETS = frozenset({"consumer", "streams", ""})
 _OFFSET_FETCH = 9
 _GROUP_ID_NOT_FOUND = 69
 _COMMITS = 50  # under way at a time
@@ -40,8 +40,22 @@ class Committed:
 Offsets = dict[Partition, Committed]
 
 
-async def list_groups(client: ClusterClient) -> dict[str, tuple[str, str]]:
-    """All groups of the cluster: their kind and their state, which is empty where brokers do not tell (before 2.6)."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A group of the cluster. `kind` is the protocol of its members, empty if it never had any; `state` is empty where
+    brokers do not tell (before 2.6)."""
+
+    kind: str
+    state: str
+
+    @property
+    def has_offsets(self) -> bool:
+        """Connect workers and the like are groups, too, but nobody translates their offsets."""
+        return self.kind in _WITH_OFFSETS
+
+
+async def list_groups(client: ClusterClient) -> dict[str, Listed]:
+    """All groups of the cluster."""
     await client.metadata([])
 
     async def ask(node: int) -> Any:
@@ -52,21 +66,21 @@ async def list_groups(client: ClusterClient) -> dict[str, tuple[str, str]]:
 
     answers = await asyncio.gather(*(ask(node) for node in list(client.brokers)))
     return {
-        one.group_id: (one.protocol_type, getattr(one, "group_state", "") or "")
+        one.group_id: Listed(one.protocol_type, getattr(one, "group_state", "") or "")
         for answer in answers
         for one in answer.groups
     }
 
 
 async def consumer_groups(client: ClusterClient) -> list[str]:
-    """Connect workers and the like are groups, too, but nobody translates their offsets."""
-    return sorted(group for group, (kind, _state) in (await list_groups(client)).items() if kind in _CONSUMERS)
+    """Those whose offsets are translated."""
+    return sorted(group for group, one in (await list_groups(client)).items() if one.has_offsets)
 
 
 async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[str, str]:
     """The state of each; DEAD for one that is not there. From the list, or asked for where that has none."""
     listed = await list_groups(client)
-    states = {group: listed[group][1] if group in listed else DEAD for group in groups}
+    states = {group: listed[group].state if group in listed else DEAD for group in groups}
     unclear = [group for group, state in states.items() if not state]
     states.update(dict.fromkeys(unclear, UNKNOWN))
     for node, some in _by_node(await coordinators(client, unclear, GROUP)).items():
