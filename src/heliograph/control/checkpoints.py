@@ -88,6 +88,7 @@ class Checkpoints:
         self._search = RecordSearch(flow, source, target)
         self._topic = flow.policy.checkpoints_topic(flow.source.alias)
         self.groups: tuple[str, ...] = ()
+        self.share_groups: tuple[str, ...] = ()  # that would be wanted, and have no offsets
         self.latest: dict[Place, Checkpoint] = {}  # that are written down
         # Those that were computed since the start, or written before and found again: of others nobody knows for which
         # mirror they were.
@@ -105,6 +106,7 @@ class Checkpoints:
         listed = await list_groups(self._source)
         matches = self._flow.groups.names.matches
         wanted = [group for group in sorted(listed) if listed[group].has_offsets and matches(group)]
+        self.share_groups = tuple(name for name, one in listed.items() if one.is_share_group and matches(name))
         known = set(self.groups)
         # Those of a coordinator that is down are not listed. Only who has their offsets can tell that they are gone.
         unlisted = [group for group in {*known, *(place[0] for place in self.latest)} - listed.keys() if matches(group)]

@@ -31,7 +31,8 @@ from heliograph.wire.offsets import LATEST, list_offsets
 
 Place = tuple[str, int]
 IDLE = frozenset({EMPTY, DEAD})
-REFUSED = "refused"  # why a group is not synced, besides three verdicts
+REFUSED, SHARE_GROUP = "refused", "share-group"  # why a group is not synced, besides three verdicts
+NO_OFFSETS = "it is a share group: it has no committed offsets, only records that were acknowledged or not"
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from heliograph.control.acls import AclSync
 from heliograph.control.checkpoints import Checkpoints, Place, Untranslated
 from heliograph.control.configs import sync_configs
 from heliograph.control.connect_offsets import OffsetsForMm2
-from heliograph.control.groups import GroupRound, GroupSync
+from heliograph.control.groups import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
@@ -281,6 +281,8 @@ class Keeper:
         names = self.flow.groups.names
         placed = [one for place, one in self.checkpoints.placed.items() if names.matches(place[0])]
         outcome = await self._groups.run(placed)
+        for group in self.checkpoints.share_groups:
+            outcome.leave(group, SHARE_GROUP, NO_OFFSETS)
         if outcome.written:
             log.info("%s: offsets of %d groups written to the target", self.flow.name, len(outcome.written))
         for group, why in outcome.untouched.items():

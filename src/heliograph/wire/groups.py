@@ -53,6 +53,11 @@ class Listed:
         """Connect workers and the like are groups, too, but nobody translates their offsets."""
         return self.kind in _WITH_OFFSETS
 
+    @property
+    def is_share_group(self) -> bool:
+        """It has no committed offsets: brokers remember which records were acknowledged (KIP-932)."""
+        return self.kind == "share"
+
 
 async def list_groups(client: ClusterClient) -> dict[str, Listed]:
     """All groups of the cluster."""
