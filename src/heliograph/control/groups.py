@@ -120,6 +120,10 @@ class GroupSync:
         self._target = target
         self._unproven: dict[tuple[str, Place], tuple[int, str]] = {}  # of the last commits: offset, mirror id
 
+    def follow(self, earlier: "GroupSync") -> None:
+        """Go on where another one ends."""
+        self._unproven = dict(earlier._unproven)
+
     async def run(self, latest: Iterable[Placed]) -> GroupRound:
         """A request per coordinator to look, one per group that is to change."""
         by_group: dict[str, list[Placed]] = {}

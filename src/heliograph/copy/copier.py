@@ -27,17 +27,7 @@ from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of, levels_in
-from heliograph.copy.work import (
-    Copied,
-    MirrorPartition,
-    Notice,
-    Outcome,
-    Position,
-    Progress,
-    Refusal,
-    Work,
-    producer_id,
-)
+from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
@@ -170,11 +160,11 @@ class Copier:
         told = self._work.flow.name, self._work.lease, len(change.added), len(change.dropped)
         log.debug("%s: lease %s goes on with %d partitions more and without %d", *told)
         dropped = set(change.dropped)
-        known_before: dict[MirrorPartition, Position | None] = {}
+        leaving: dict[MirrorPartition, Cursor] = {}
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
             self._stays[cursor.key] += 1
-            known_before[cursor.key] = cursor.position
+            leaving[cursor.key] = cursor
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].look_at(cursor)
         self.cursors = [one for one in self.cursors if one.key not in dropped]
@@ -182,7 +172,9 @@ class Copier:
         for key in change.added:
             if key not in known:
                 cursor = self._cursor(key)
-                cursor.position = known_before.get(key)  # what others have told at the start is out of date by now
+                cursor.earlier = leaving.get(key)
+                # What others have told at the start is out of date by now.
+                cursor.position = cursor.earlier.position if cursor.earlier is not None else None
                 cursor.familiar = False
                 self.cursors.append(cursor)
         self._keep_offsets()
@@ -263,7 +255,7 @@ class Copier:
     def _settled(self, cursors: list[Cursor]) -> None:
         """An answer came in: there may be room to read more, or a cursor may be ready to resume."""
         for cursor in cursors:
-            if cursor.state is State.RESUMING:
+            if cursor.state in (State.RESUMING, State.DROPPED):
                 self._resume_wake.set()
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].room_for(cursor)
@@ -332,7 +324,7 @@ class Copier:
         while True:
             self._resume_wake.clear()
             now = time.monotonic()
-            waiting = [c for c in self.cursors if c.state is State.RESUMING and not c.in_flight and not c.filling]
+            waiting = [c for c in self.cursors if c.state is State.RESUMING and c.is_settled]
             due = [cursor for cursor in waiting if cursor.not_before <= now]
             if due:
                 await self._resume(due)

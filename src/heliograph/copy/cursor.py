@@ -141,6 +141,7 @@ class Cursor:
     too_large: int = 0  # size of a batch that the mirror did not take
     unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
     alone_before: int = 0  # source offset up to which records are sent one by one, to find those that are refused
+    earlier: "Cursor | None" = None  # of the same partition in this lease: what it has under way comes first
     familiar: bool = True  # whether the ledger was asked for all that is known about it
     cut_at: int | None = None  # the source says that its log is another one from here on
     refusal: Refusal | None = None
@@ -153,6 +154,7 @@ class Cursor:
     def start(self, position: Position, shift: int, keeps: bool = False) -> None:
         self.position = replace(position, mirror_id=self.mirror_id)
         self.has_started = True
+        self.earlier = None
         self.shift = self.plan_shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
@@ -360,6 +362,12 @@ class Cursor:
         self.drop_queue()
         self.generation += 1
         self.state = State.DROPPED
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of this partition is under way any more, so that its mirror does not change under our eyes."""
+        mine = not self.in_flight and not self.filling
+        return mine and (self.earlier is None or self.earlier.is_settled)
 
     def drop_queue(self) -> None:
         for _step, chunk in self.queue:

@@ -42,6 +42,7 @@ _RENEWALS = 15
 # How often to look whether the source has other topics or partitions; less often where looking takes long.
 _LOOK_EVERY = 5.0
 _LOOK_COST = 50
+_LOOK_AT_LEAST_EVERY = 60.0  # at mirrors, however long that takes
 # Leases are not rearranged for their load more often than this.
 _REARRANGE_EVERY = 30.0
 _STATUS_EVERY = 5.0
@@ -432,7 +433,7 @@ class FlowRunner:
                 log.debug("%s: mirrors cannot be looked at: %s", self.flow.name, error)
             except Exception:
                 log.exception("%s: mirrors cannot be looked at", self.flow.name)
-            pause = max(_LOOK_EVERY, _LOOK_COST * (time.monotonic() - began))
+            pause = min(max(_LOOK_EVERY, _LOOK_COST * (time.monotonic() - began)), _LOOK_AT_LEAST_EVERY)
 
     async def _check_mirrors(self) -> bool:
         """Whether all mirrors hold what was copied to them. The others are copied again."""

@@ -80,6 +80,7 @@ class Keeper:
             self.checkpoints_written = earlier.checkpoints_written
         if _GROUP_OFFSETS in jobs:
             self.synced_groups = earlier.synced_groups
+            self._groups.follow(earlier._groups)
         self._went_well = {name: when for name, when in earlier._went_well.items() if name in jobs}
         self._said = {name: text for name, text in earlier._said.items() if name in jobs}
         self._complaints = earlier._complaints
