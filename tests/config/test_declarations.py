@@ -245,6 +245,7 @@ def test_exactly_these_settings_are_acted_on() -> None:
         "heliograph.preserve.max.gap",
         "heliograph.preserve.topics",
         "heliograph.raise.mirror.limits",
+        "heliograph.sync.group.deletes",
         "heliograph.topics.paused",
         "isolation.level",
         "max.partition.fetch.bytes",

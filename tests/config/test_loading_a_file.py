@@ -75,6 +75,7 @@ refresh.groups.interval.seconds = 8
 emit.checkpoints.interval.seconds = 9
 sync.group.offsets.enabled = true
 sync.group.offsets.interval.seconds = 10
+heliograph.sync.group.deletes = true
 checkpoints.topic.replication.factor = 2
 emit.heartbeats.interval.seconds = 3
 heartbeats.topic.replication.factor = 4
@@ -114,7 +115,7 @@ heliograph.lease.seconds = 1.5
             kept_offsets=KeptOffsets(NameFilter(("orders.*",)), 1000, 10),
             topic_sync=TopicSync(7.0, None, NameFilter(("a.*",)), True),
             offset_syncs=OffsetSyncs(False, True, 10, 1),
-            groups=Groups(NameFilter(("g.*",), ("h",)), 8.0, 9.0, 10.0, 2),
+            groups=Groups(NameFilter(("g.*",), ("h",)), 8.0, 9.0, 10.0, 2, deletes=True),
             heartbeats=Heartbeats(3.0, 4),
             reading=Reading(10, 11, 12, 0.25),
             writing=Writing(13, 3.5),

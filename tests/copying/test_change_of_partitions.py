@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from heliograph.copy.resumed import Resumed
 from heliograph.copy.signals import Change, change_command
 from heliograph.copy.verify import verified
 from heliograph.copy.work import MirrorPartition, Work
+from heliograph.model.flow import Reading
 from heliograph.model.internal_topics import COMMANDS, signals_topic
 from heliograph.service.lease import Lease, rearranged
 from heliograph.wire.cluster import ClusterClient
@@ -106,6 +108,34 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_left_alone(
     asyncio.run(main())
     assert pair.b.bounds(f"A.{goes}") == (0, 0)
     assert pair.a.read(stays) == pair.b.read(f"A.{stays}")
+
+
+def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(pair: Pair, topic: str) -> None:
+    """Also in the middle of copying: what is under way lands first."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(20_000), per_batch=500)
+    flow = replace(only(pair.flow(), topic), reading=Reading(max_partition_fetch_bytes=50_000))
+
+    async def main() -> None:
+        partitions = await prepare(flow)
+        copier = Copier(Work(flow, "anew", 60.0, partitions))
+        lease = asyncio.create_task(copier.run())
+        for number in range(1, 4):
+            await _until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))
+            before = copier.cursors[0]
+            copier._change(Change(partitions, partitions))
+            (cursor,) = copier.cursors
+            assert (before.state, cursor.copied.stay) == (State.DROPPED, number)
+            assert cursor.is_settled == before.is_settled
+            await _until(lambda: copier.cursors[0].state is State.COPYING)
+            assert before.is_settled
+        await _until(lambda: settled(copier))
+        copier.stop()
+        outcome = await lease
+        assert (outcome.refusals, outcome.notices) == ((), ())
+
+    asyncio.run(main())
+    assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
 def test_leases_go_on_unless_partitions_move_between_them() -> None:

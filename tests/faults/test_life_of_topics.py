@@ -18,6 +18,7 @@ from heliograph.model.flow import CONTINUE, FAIL, Flow, Policies, Reading
 from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
 from heliograph.wire.records import encode
 from logs import PATIENCE, Log, Pair, Record, Seen, some_records
+from service.runner import running, until
 
 Clusters = tuple[Cluster, Cluster]
 Told = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
@@ -216,6 +217,33 @@ def test_a_mirror_that_loses_its_end_is_copied_again_from_there(threes: Clusters
     assert all(_copied(both, name, 0, 1) for name in names)
     threes[1].start_broker(2)
     both.b.until_led(mirrors, 3, 2, 3)
+
+
+def test_a_mirror_that_loses_its_end_is_copied_again_while_the_source_is_quiet(
+    threes: Clusters, both: Pair, topic: str
+) -> None:
+    mirror = f"A.{topic}"
+    both.a.create(topic, replicas=3)
+    both.b.place(mirror, [2, 3])
+    _write(both.a, topic, 100)
+
+    def lose() -> None:
+        _write(both.a, topic, 50)
+        _until(lambda: both.b.bounds(mirror)[1], 150)
+
+    async def main() -> None:
+        async with running(_flow(both, topic, STRICT)) as runner:
+            await until(lambda: runner.status().lag == 0)
+            await asyncio.to_thread(_elect_uncleanly, threes[1], both.b, [mirror], 2, 3, lose)
+            await until(lambda: runner.status().notices, runner.status)
+            await until(lambda: runner.status().lag == 0, runner.status)
+            (notice,) = runner.status().notices
+            assert (notice.kind, notice.count, notice.target_offset) == ("mirror-truncated", 50, 100)
+
+    asyncio.run(main())
+    assert _copied(both, topic)
+    threes[1].start_broker(2)
+    both.b.until_led([mirror], 3, 2, 3)
 
 
 # --- topics that are emptied, or deleted and made again --------------------------------------------------------------

@@ -87,6 +87,14 @@ SYNC_GROUP_OFFSETS_ENABLED = _acted(
     "sync.group.offsets.enabled", Bool(), "false", "Whether idle groups on the target get translated offsets."
 )
 SYNC_GROUP_OFFSETS_INTERVAL = _acted("sync.group.offsets.interval.seconds", Whole(), "60", _INTERVAL)
+SYNC_GROUP_DELETES = _acted(
+    "heliograph.sync.group.deletes",
+    Bool(),
+    "false",
+    "Whether a group that the source does not have any more, as it was deleted or its offsets have expired, is deleted "
+    "on the target, too. Only if it is empty there, never had members, and has no offsets but those that were synced. "
+    "Not a setting of MirrorMaker 2. Needs `sync.group.offsets.enabled`.",
+)
 CHECKPOINTS_FACTOR = _acted("checkpoints.topic.replication.factor", _FACTOR, "3", "Replicas of the checkpoints topic.")
 EMIT_HEARTBEATS_ENABLED = _acted(
     "emit.heartbeats.enabled", Bool(), "true", "Whether to write heartbeats to the target."
@@ -145,6 +153,7 @@ _GROUPS = (
     EMIT_CHECKPOINTS_INTERVAL,
     SYNC_GROUP_OFFSETS_ENABLED,
     SYNC_GROUP_OFFSETS_INTERVAL,
+    SYNC_GROUP_DELETES,
     CHECKPOINTS_FACTOR,
 )
 _HEARTBEATS = (EMIT_HEARTBEATS_ENABLED, EMIT_HEARTBEATS_INTERVAL, HEARTBEATS_FACTOR)

@@ -203,6 +203,7 @@ def _flow(values: Values, source: str, target: str) -> Flow:
             every(connectors.EMIT_CHECKPOINTS_ENABLED, connectors.EMIT_CHECKPOINTS_INTERVAL),
             every(connectors.SYNC_GROUP_OFFSETS_ENABLED, connectors.SYNC_GROUP_OFFSETS_INTERVAL),
             values.get(connectors.CHECKPOINTS_FACTOR, source, target),
+            values.get(connectors.SYNC_GROUP_DELETES, source, target),
         ),
         heartbeats=Heartbeats(
             every(connectors.EMIT_HEARTBEATS_ENABLED, connectors.EMIT_HEARTBEATS_INTERVAL),

@@ -16,9 +16,9 @@ from heliograph.model.flow import Flow
 from heliograph.model.intervals import Intervals
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.policy import checkpoint_topic
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
-from heliograph.wire.groups import Committed, Offsets, committed_offsets, consumer_groups
+from heliograph.wire.groups import Committed, Offsets, committed_offsets, list_groups
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
@@ -49,6 +49,7 @@ class Translated:
     answer: int | Unknown
     mirror_end: int
     why: str = ""
+    mirror_id: str = ""  # of the mirror that it was looked for in
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,14 @@ class Untranslated:
     topic: str
     partition: int
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A checkpoint, and the topic id of the mirror that it is true for; empty where brokers have no ids."""
+
+    checkpoint: Checkpoint
+    mirror_id: str
 
 
 @dataclass(slots=True)
@@ -80,7 +89,12 @@ class Checkpoints:
         self._search = RecordSearch(flow, source, target)
         self._topic = flow.policy.checkpoints_topic(flow.source.alias)
         self.groups: tuple[str, ...] = ()
-        self.latest: dict[Place, Checkpoint] = {}
+        self.share_groups: tuple[str, ...] = ()  # that would be wanted, and have no offsets
+        self.latest: dict[Place, Checkpoint] = {}  # that are written down
+        # Those that were computed since the start, or written before and found again: of others nobody knows for which
+        # mirror they were.
+        self.placed: dict[Place, Placed] = {}
+        self.deleted: dict[str, dict[tuple[str, int], int]] = {}  # groups on the source, with the last mirror offsets
 
     async def load(self) -> None:
         """Those that were written before, by us or by MM2."""
@@ -90,12 +104,20 @@ class Checkpoints:
 
     async def refresh_groups(self) -> None:
         """The groups to look at: those that the file asks for and that have read something that is mirrored."""
-        wanted = [name for name in await consumer_groups(self._source) if self._flow.groups.names.matches(name)]
-        offsets = await committed_offsets(self._source, wanted)
+        listed = await list_groups(self._source)
+        matches = self._flow.groups.names.matches
+        wanted = [group for group in sorted(listed) if listed[group].has_offsets and matches(group)]
+        self.share_groups = tuple(name for name, one in listed.items() if one.is_share_group and matches(name))
         known = set(self.groups)
+        # Those of a coordinator that is down are not listed. Only who has their offsets can tell that they are gone.
+        unlisted = [group for group in {*known, *(place[0] for place in self.latest)} - listed.keys() if matches(group)]
+        offsets = await committed_offsets(self._source, [*wanted, *unlisted])
+        self._forget([group for group in unlisted if offsets.get(group) == {}], is_certain=bool(listed))
+        for group in wanted:
+            self.deleted.pop(group, None)
         self.groups = tuple(
             group
-            for group in wanted
+            for group in (*wanted, *unlisted)
             if (
                 any(self._flow.selects(topic) for topic, _partition in found)
                 if isinstance(found := offsets.get(group), dict)
@@ -114,6 +136,7 @@ class Checkpoints:
                 outcome.missing.append(Untranslated(group, "", -1, f"its offsets cannot be read: {found}"))
             else:
                 wanted[group] = {place: one for place, one in found.items() if self._flow.selects(place[0])}
+        self._leave_what_is_gone(wanted)
         async for some in self._translate(wanted):
             await self._write(self._news(some, outcome), moment)
         return outcome
@@ -143,24 +166,61 @@ class Checkpoints:
             await self._search.run(questions)
             yield [translate(*one) for one in later]
 
-    def _news(self, translated: Iterable[Translated], outcome: Round) -> list[Checkpoint]:
+    async def mirrors_are_others(self) -> bool:
+        """Whether some were deleted and created again since checkpoints were computed for them. One request."""
+        known = {(one.checkpoint.topic, one.mirror_id) for one in self.placed.values() if one.mirror_id}
+        if not known:
+            return False
+        topics = (await self._target.metadata({topic for topic, _mirror_id in known})).topics
+        return any(are_different(mirror_id, id_text(topics[topic].id)) for topic, mirror_id in known if topic in topics)
+
+    def _news(self, translated: Iterable[Translated], outcome: Round) -> list[Placed]:
         """What is to be written down about these."""
         news = []
         for one in translated:
+            name = self._name_on_target(one.topic)
+            place = one.group, name, one.partition
+            before, placed = self.latest.get(place), self.placed.get(place)
             if isinstance(one.answer, Unknown):
                 outcome.missing.append(Untranslated(one.group, one.topic, one.partition, one.answer.text))
+                if one.answer.reason in (TOPIC_GONE, BEFORE_LEDGER):
+                    self.placed.pop(place, None)
                 continue
             if one.why:
                 outcome.early.append(Untranslated(one.group, one.topic, one.partition, one.why))
-            name = checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, one.topic)
             at = one.partition, one.committed.offset, one.answer, one.committed.metadata
             new = Checkpoint(one.group, name, *at)
-            if is_news(self.latest.get((one.group, name, one.partition)), new, one.mirror_end, not one.why):
-                news.append(new)
-            else:
-                outcome.unchanged += 1
-        outcome.emitted += news
+            is_other_mirror = placed is not None and are_different(placed.mirror_id, one.mirror_id)
+            if before is None or is_other_mirror or is_news(before, new, one.mirror_end, not one.why):
+                news.append(Placed(new, one.mirror_id))
+                continue
+            outcome.unchanged += 1
+            # One that was written before this start may be for an earlier mirror, unless it says the same.
+            is_ours = placed is not None and placed.checkpoint == before
+            is_true = is_ours or before.downstream == new.downstream
+            self.placed[place] = Placed(before if is_true else new, one.mirror_id)
+        outcome.emitted += [one.checkpoint for one in news]
         return news
+
+    def _name_on_target(self, topic: str) -> str:
+        return checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
+
+    def _forget(self, groups: Collection[str], is_certain: bool) -> None:
+        """They are not on the source any more. A source that has no group at all is not believed: it may be another."""
+        gone = set(groups)
+        if is_certain and self._flow.groups.deletes:
+            for (group, topic, partition), one in self.latest.items():
+                if group in gone:
+                    self.deleted.setdefault(group, {})[topic, partition] = one.downstream
+        self.latest = {place: one for place, one in self.latest.items() if place[0] not in gone}
+        self.placed = {place: one for place, one in self.placed.items() if place[0] not in gone}
+
+    def _leave_what_is_gone(self, committed: Mapping[str, Offsets]) -> None:
+        """What the source does not have any more of a group is not brought to the target again."""
+        topics = {topic for found in committed.values() for topic, _partition in found}
+        names = {topic: self._name_on_target(topic) for topic in topics}
+        there = {(group, names[topic], number) for group, found in committed.items() for topic, number in found}
+        self.placed = {place: one for place, one in self.placed.items() if place in there or place[0] not in committed}
 
     async def _load_pages(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
         """Have those pages of the ledger in memory that it takes to translate all of this."""
@@ -170,13 +230,14 @@ class Checkpoints:
                 if isinstance(spot, _Spot):
                     await self._ledger.ask(place, id_text(spot.mirror.id), partial(spot.look_up, committed))
 
-    async def _write(self, news: list[Checkpoint], moment: int) -> None:
+    async def _write(self, news: list[Placed], moment: int) -> None:
         if not news:
             return
-        records = (Record(0, moment, *one.to_record()) for one in news)
+        records = (Record(0, moment, *one.checkpoint.to_record()) for one in news)
         await write_records(self._target, await own_topic(self._target, self._topic), 0, records)
-        for checkpoint in news:
-            self._note(checkpoint)
+        for one in news:
+            self._note(one.checkpoint)
+            self.placed[one.checkpoint.group, one.checkpoint.topic, one.checkpoint.partition] = one
 
     def _note(self, checkpoint: Checkpoint) -> None:
         self.latest[checkpoint.group, checkpoint.topic, checkpoint.partition] = checkpoint
@@ -250,7 +311,9 @@ class _Translator:
 
     def __call__(self, group: str, place: tuple[str, int], committed: Committed) -> Translated:
         answer, why = self._answer(place, committed)
-        return Translated(group, *place, committed, answer, self._end(place), why)
+        spot = self.spots.get(place)
+        end, mirror_id = (spot.end, id_text(spot.mirror.id)) if isinstance(spot, _Spot) else (0, "")
+        return Translated(group, *place, committed, answer, end, why, mirror_id)
 
     def _answer(self, place: tuple[str, int], committed: Committed) -> tuple[int | Unknown, str]:
         """The mirror offset, or why there is none; and why it is early, if it is."""
@@ -276,10 +339,6 @@ class _Translator:
         if place not in self.spots:
             self.spots[place] = self._spot(*place)
         return self.spots[place]
-
-    def _end(self, place: tuple[str, int]) -> int:
-        spot = self.spots.get(place)
-        return spot.end if isinstance(spot, _Spot) else 0
 
     def _spot(self, topic: str, partition: int) -> _Spot | Unknown:
         mirror = self.flow.mirror_name(topic)
@@ -309,13 +368,12 @@ class _Translator:
         )
 
 
-def is_news(before: Checkpoint | None, new: Checkpoint, mirror_end: int, exact: bool = True) -> bool:
+def is_news(before: Checkpoint, new: Checkpoint, mirror_end: int, exact: bool = True) -> bool:
     """MM2's rule: a group that went back on the source goes back, otherwise a checkpoint only goes forward; and one
     that lies beyond the mirror's end counts no more. Nor does one that lies beyond where the group exactly belongs:
     the mirror must have been made anew since."""
     return (
-        before is None
-        or new.upstream < before.upstream
+        new.upstream < before.upstream
         or new.downstream > before.downstream
         or before.downstream > mirror_end
         or (exact and new.downstream < before.downstream)

@@ -156,13 +156,16 @@ class Copier:
             self._start(keep_beginnings(lambda: self.cursors, self._target, self._ledger, self._notice))
 
     def _change(self, change: Change) -> None:
-        """Other partitions from now on; those that stay notice nothing."""
+        """Other partitions from now on; those that stay notice nothing. One that is dropped and added is looked for in
+        the logs: what was known of its mirror is not true any more."""
         told = self._work.flow.name, self._work.lease, len(change.added), len(change.dropped)
         log.debug("%s: lease %s goes on with %d partitions more and without %d", *told)
         dropped = set(change.dropped)
+        leaving: dict[MirrorPartition, Cursor] = {}
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
             self._stays[cursor.key] += 1
+            leaving[cursor.key] = cursor
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].look_at(cursor)
         self.cursors = [one for one in self.cursors if one.key not in dropped]
@@ -170,6 +173,9 @@ class Copier:
         for key in change.added:
             if key not in known:
                 cursor = self._cursor(key)
+                cursor.earlier = leaving.get(key)
+                # What others have told at the start is out of date by now.
+                cursor.position = cursor.earlier.position if cursor.earlier is not None else None
                 cursor.familiar = False
                 self.cursors.append(cursor)
         self._keep_offsets()
@@ -250,7 +256,7 @@ class Copier:
     def _settled(self, cursors: list[Cursor]) -> None:
         """An answer came in: there may be room to read more, or a cursor may be ready to resume."""
         for cursor in cursors:
-            if cursor.state is State.RESUMING:
+            if cursor.state in (State.RESUMING, State.DROPPED):
                 self._resume_wake.set()
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].room_for(cursor)
@@ -319,7 +325,7 @@ class Copier:
         while True:
             self._resume_wake.clear()
             now = time.monotonic()
-            waiting = [c for c in self.cursors if c.state is State.RESUMING and not c.in_flight and not c.filling]
+            waiting = [c for c in self.cursors if c.state is State.RESUMING and c.is_settled]
             due = [cursor for cursor in waiting if cursor.not_before <= now]
             if due:
                 await self._resume(due)
@@ -496,8 +502,8 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 
 
 def _progress(cursor: Cursor) -> Progress | None:
-    if cursor.position is None or cursor.source_end < 0:
-        return None  # what it was told at the start may be out of date
+    if cursor.position is None or not cursor.has_started:
+        return None
     return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start)
 
 

@@ -122,6 +122,7 @@ class Cursor:
     cut_before: int = 0  # filler of the mirror ends here
     source_end: int = -1
     position: Position | None = None
+    has_started: bool = False  # else the position is what others have told, and may be out of date
     copied: Copied = field(default_factory=Copied)
     fetch_at: int = 0
     epoch: int = -1  # leader epoch of the last record before fetch_at
@@ -140,6 +141,7 @@ class Cursor:
     too_large: int = 0  # size of a batch that the mirror did not take
     unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
     alone_before: int = 0  # source offset up to which records are sent one by one, to find those that are refused
+    earlier: "Cursor | None" = None  # of the same partition in this lease: what it has under way comes first
     familiar: bool = True  # whether the ledger was asked for all that is known about it
     cut_at: int | None = None  # the source says that its log is another one from here on
     refusal: Refusal | None = None
@@ -150,7 +152,9 @@ class Cursor:
     not_before: float = 0.0
 
     def start(self, position: Position, shift: int, keeps: bool = False) -> None:
-        self.position = position
+        self.position = replace(position, mirror_id=self.mirror_id)
+        self.has_started = True
+        self.earlier = None
         self.shift = self.plan_shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
@@ -289,7 +293,7 @@ class Cursor:
         self.append_at += gap.count if not gap.filler else 0
         self.shift += gap.count if not gap.filler else 0
         self.asked = self.marked = 0
-        self.position = Position(gap.next_source, self.append_at, gap.epoch)
+        self.position = Position(gap.next_source, self.append_at, gap.epoch, self.mirror_id)
         self.is_well()
 
     def pop(self) -> Sent:
@@ -306,7 +310,8 @@ class Cursor:
     def landed(self, sent: Sent) -> None:
         """The target holds this batch where it belongs."""
         parcel = sent.parcel
-        self.position = Position(parcel.next_source, sent.target_offset + parcel.batch.count, parcel.epoch)
+        end = sent.target_offset + parcel.batch.count
+        self.position = Position(parcel.next_source, end, parcel.epoch, self.mirror_id)
         self.proven = True
         self.is_well()
 
@@ -357,6 +362,12 @@ class Cursor:
         self.drop_queue()
         self.generation += 1
         self.state = State.DROPPED
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of this partition is under way any more, so that its mirror does not change under our eyes."""
+        mine = not self.in_flight and not self.filling
+        return mine and (self.earlier is None or self.earlier.is_settled)
 
     def drop_queue(self) -> None:
         for _step, chunk in self.queue:

@@ -69,6 +69,8 @@ async def resume(
         cursor.source_id = sources.topics[cursor.key.topic].id
         cursor.source_end = known[1]
         cursor.mirror_id = id_text(mirrors.topics[cursor.key.mirror].id)
+        if cursor.position is not None and cursor.position.mirror_id != cursor.mirror_id:
+            cursor.position = None  # of a mirror that is gone
         others = any(one != cursor.mirror_id for one in ledger.all_of(here))
         sure = cursor.suspicions >= _SURE_AFTER
         start, end, mirror_start, mirror_end = known

@@ -127,9 +127,13 @@ class Report:
             Counts.from_json(fields["counts"]),
             {
                 MirrorPartition(topic, mirror, partition): Progress(
-                    Position(source, target, epoch), end, Copied(*copied), start
+                    Position(source, target, epoch, *mirror_id),  # older versions do not tell it
+                    end,
+                    Copied(records, size, newest, landed, stay),
+                    start,
                 )
-                for topic, mirror, partition, source, target, epoch, start, end, *copied in fields["changed"]
+                for topic, mirror, partition, source, target, epoch, start, end, *more in fields["changed"]
+                for records, size, newest, landed, stay, *mirror_id in (more,)
             },
             tuple(
                 Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text, final)
@@ -147,7 +151,8 @@ def _fields(partition: MirrorPartition) -> tuple[str, str, int]:
     return partition.topic, partition.mirror, partition.partition
 
 
-def _progress(at: Progress) -> tuple[int, ...]:
+def _progress(at: Progress) -> tuple[int | str, ...]:
     position, copied = at.position, at.copied
     totals = copied.records, copied.size, copied.newest, copied.landed, copied.stay
-    return position.source, position.target, position.epoch, at.source_start, at.source_end, *totals
+    place = position.source, position.target, position.epoch, at.source_start, at.source_end
+    return *place, *totals, position.mirror_id

@@ -25,12 +25,14 @@ class Position:
     """Everything before source offset `source` has been copied; the mirror ends at `target`.
 
     `epoch` is the leader epoch of the source's last record before it (-1: unknown), by which a source that was cut back
-    and written anew gives itself away. It says nothing about the place.
+    and written anew gives itself away. `mirror_id` is the topic id of the mirror that it was found in: it says nothing
+    about another of the same name. Neither says anything about the place.
     """
 
     source: int
     target: int
     epoch: int = field(default=-1, compare=False)
+    mirror_id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

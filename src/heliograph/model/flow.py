@@ -125,6 +125,7 @@ class Groups:
     checkpoints_every: float | None = 60.0
     sync_every: float | None = None
     replication_factor: int = 3  # of the checkpoints topic
+    deletes: bool = False  # whether groups that the source deletes are deleted on the target
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,11 @@ class Account:
             for one in known.keys() - self._kept:
                 del known[one]
 
+    def forget(self, partitions: Collection[MirrorPartition]) -> None:
+        """Where they stand, until a lease says it anew."""
+        for one in partitions:
+            self.progress.pop(one, None)
+
     def stopped(self) -> set[MirrorPartition]:
         return {one.partition for one in self.refusals.values() if one.final}
 
@@ -94,7 +99,8 @@ class Account:
 
     def _note_progress(self, lease: Lease, progress: Mapping[MirrorPartition, Progress]) -> None:
         kept = {one: at for one, at in progress.items() if one in self._kept}  # the last word on others may come late
-        self.progress.update(kept)
+        # What a lease says of a partition from before it was told to leave it may not be true any more.
+        self.progress.update({one: at for one, at in kept.items() if at.copied.stay >= lease.stays[one]})
         self.load.note(kept)
         for one, at in kept.items():
             tally = self.tallies.setdefault(one, Tally())

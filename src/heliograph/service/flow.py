@@ -24,6 +24,7 @@ from heliograph.service.assignment import Assignment, assign
 from heliograph.service.complaints import Complaints
 from heliograph.service.lease import Lease, rearranged
 from heliograph.service.measures import Leases, Measure
+from heliograph.service.mirror_check import MISSING, look_at_mirrors
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -41,9 +42,11 @@ _RENEWALS = 15
 # How often to look whether the source has other topics or partitions; less often where looking takes long.
 _LOOK_EVERY = 5.0
 _LOOK_COST = 50
+_LOOK_AT_LEAST_EVERY = 60.0  # at mirrors, however long that takes
 # Leases are not rearranged for their load more often than this.
 _REARRANGE_EVERY = 30.0
 _STATUS_EVERY = 5.0
+_NAMED = 5  # partitions in a line of the log
 # How long a lease may take to end before the next one is told to.
 _ENDS_WITHIN = 5.0
 
@@ -145,7 +148,13 @@ class FlowRunner:
         """Keep leases going until `stop`; then return when the last one has ended."""
         self._started = True
         helpers = [
-            asyncio.create_task(one) for one in (self._follow_progress(), self._keep_refreshing(), self._keep_telling())
+            asyncio.create_task(one)
+            for one in (
+                self._follow_progress(),
+                self._keep_refreshing(),
+                self._keep_checking_mirrors(),
+                self._keep_telling(),
+            )
         ]
         try:
             self._enough_loops()
@@ -330,6 +339,7 @@ class FlowRunner:
             self._assignment[lease.number : lease.number + 1] == (lease.partitions,)
             and lease.age() < self.flow.lease_seconds * _RENEWALS
             and self._mirrors.have_ids
+            and lease.is_in_step
             and stopped.isdisjoint(lease.partitions)
         )
 
@@ -403,14 +413,58 @@ class FlowRunner:
             await self._change(changes)
 
     async def _change(self, changes: Mapping[str, Change]) -> None:
+        told = await self._tell(changes)
+        for lease in told:
+            lease.partitions = self._assignment[lease.number]
+
+    async def _tell(self, changes: Mapping[str, Change]) -> list[Lease]:
+        """The leases that were told of their partitions. Those that could not be end soon: they get no more time."""
+        leases = [self._leases[name] for name in changes if name in self._leases]
+        for lease in leases:
+            lease.stays.update(changes[lease.id].dropped)
         try:
             await self._command(change_command(changes))
         except WireError as error:
             log.warning("%s: running leases could not be told of their partitions: %s", self.flow.name, error)
-            return  # they end soon, as they get no more time with others than they should have
-        for name in changes.keys() & self._leases.keys():
-            lease = self._leases[name]
-            lease.partitions = self._assignment[lease.number]
+            for lease in leases:
+                lease.is_in_step = False
+            return []
+        return leases
+
+    async def _keep_checking_mirrors(self) -> None:
+        """See whether the target holds what was copied: while the source is quiet, no copier would notice."""
+        pause = _LOOK_EVERY
+        while True:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            try:
+                await self._check_mirrors()
+            except WireError as error:
+                log.debug("%s: mirrors cannot be looked at: %s", self.flow.name, error)
+            except Exception:
+                log.exception("%s: mirrors cannot be looked at", self.flow.name)
+            pause = min(max(_LOOK_EVERY, _LOOK_COST * (time.monotonic() - began)), _LOOK_AT_LEAST_EVERY)
+
+    async def _check_mirrors(self) -> bool:
+        """Whether all mirrors hold what was copied to them. The others are copied again."""
+        said = self.positions()
+        contradicted = await look_at_mirrors(self._target, said)
+        now = self.positions()
+        found = {one: why for one, why in contradicted.items() if now.get(one) is said[one]}  # no lease has noticed it
+        if not found:
+            return not contradicted
+        self._account.forget(found)
+        if MISSING in found.values():
+            self._look.set()  # it is created again
+        log.info("%s: copied again, as their mirrors do not hold what was copied: %s", self.flow.name, _listed(found))
+        changes = {
+            lease.id: Change(lost, lost)
+            for lease in self._leases.values()
+            if (lost := tuple(one for one in lease.partitions if one in found))
+        }
+        if changes:
+            await self._tell(changes)
+        return False
 
     async def _end(self, leases: list[str]) -> None:
         if not leases:
@@ -515,9 +569,15 @@ class FlowRunner:
         """Where copying stands, as far as it is known."""
         return {one: at.position for one, at in self._account.progress.items()}
 
-    def caught_up(self) -> bool:
-        """Whether every partition has reached its goal or can not."""
-        return self._goals is not None and set(self.behind()) <= self._account.stopped()
+    async def caught_up(self) -> bool:
+        """Whether every partition has reached its goal or can not, and the mirrors hold it."""
+        if self._goals is None or not set(self.behind()) <= self._account.stopped():
+            return False
+        try:
+            return await self._check_mirrors()
+        except WireError as error:
+            log.debug("%s: mirrors cannot be looked at: %s", self.flow.name, error)
+            return False
 
     def behind(self) -> list[MirrorPartition]:
         """Partitions that did not reach their goal."""
@@ -558,6 +618,12 @@ class FlowRunner:
             dict(account.records_of_events),
             tuple(account.notices),
         )
+
+
+def _listed(found: Mapping[MirrorPartition, str]) -> str:
+    named = [f"{one} (mirror {why})" for one, why in sorted(found.items())[:_NAMED]]
+    more = len(found) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _number(found: int | WireError) -> int:

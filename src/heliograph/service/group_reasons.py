@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from heliograph.control import checkpoints
 from heliograph.control.checkpoints import Translated, Unknown
-from heliograph.control.groups import OnTarget, Verdict
+from heliograph.control.groups import NO_OFFSETS, SHARE_GROUP, OnTarget, Verdict
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.service.standing import Missing, Standing
 from heliograph.wire.errors import BrokerError, WireError
@@ -88,6 +88,11 @@ def reason(
         soon = f"the running flow does it within {flow.groups.sync_every:g} s; --sync does it now"
         return Reason(DUE, f"to be written by the next round{_early(one)}", soon)
     return Reason(SYNCED, _gone(flow, one, at) or _early(one).removeprefix("; "))
+
+
+def share_group(flow: Flow) -> Reason:
+    advice = f"leave it out by groups.exclude; on {flow.target.alias} it begins where its share.auto.offset.reset says"
+    return Reason(SHARE_GROUP, NO_OFFSETS, advice)
 
 
 def unreadable(error: object, alias: str, group: str) -> Reason:

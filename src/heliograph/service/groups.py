@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from heliograph.control.checkpoints import Checkpoints, Translated
-from heliograph.control.groups import IDLE, GroupRound, OnTarget, Verdict, look_at_target, sync_groups
+from heliograph.control.groups import IDLE, GroupRound, GroupSync, OnTarget, Verdict, look_at_target
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import CHECKPOINT, Flow
@@ -22,13 +22,14 @@ from heliograph.service.group_reasons import (
     Reason,
     Rights,
     reason,
+    share_group,
     unreadable,
 )
 from heliograph.service.standing import Missing, Standing, first_missing, standings
 from heliograph.wire.acls import READ, may_do
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
-from heliograph.wire.groups import Committed, Offsets, committed_offsets, consumer_groups, describe_groups
+from heliograph.wire.groups import Committed, Offsets, committed_offsets, describe_groups, list_groups
 
 Place = tuple[str, int]
 
@@ -94,17 +95,23 @@ async def look_at_groups(flow: Flow, group: str | None = None) -> FlowGroups:
     """All consumer groups of the source, or one. Only asks, and with as few requests for thousands as for one. Raises
     NoAnswer."""
     with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
-        committed = await committed_offsets(source, [group] if group is not None else await consumer_groups(source))
-        if group is not None and not committed[group]:
-            raise NoAnswer(await _unknown(flow, source, group))
+        if group is None:
+            listed = await list_groups(source)
+            shares = [name for name, one in listed.items() if one.is_share_group]
+            committed = await committed_offsets(source, [name for name, one in listed.items() if one.has_offsets])
+        else:
+            committed, shares = await committed_offsets(source, [group]), []
+            if not committed[group]:
+                committed, shares = {}, [await _share_group_of(flow, source, group)]
         ledger = await _ledger(flow, target)
         known = {name: found for name, found in committed.items() if isinstance(found, dict)}
         facts = await _ask(flow, source, target, ledger, known)
         standing = [
             _group(flow, name, found, facts) if isinstance(found, dict) else _unread(flow, name, found)
-            for name, found in sorted(committed.items())
+            for name, found in committed.items()
         ]
-        return FlowGroups(flow.name, tuple(standing))
+        standing += [_share_group(flow, name) for name in shares]
+        return FlowGroups(flow.name, tuple(sorted(standing, key=lambda one: one.group)))
 
 
 async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
@@ -119,7 +126,7 @@ async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
         checkpoints.groups = tuple(name for name in checkpoints.groups if group in (None, name))
         await checkpoints.run()
         chosen = set(checkpoints.groups)
-        return await sync_groups(target, [one for one in checkpoints.latest.values() if one.group in chosen])
+        return await GroupSync(target).run([one for place, one in checkpoints.placed.items() if place[0] in chosen])
 
 
 async def _ledger(flow: Flow, target: ClusterClient) -> Ledger:
@@ -129,13 +136,17 @@ async def _ledger(flow: Flow, target: ClusterClient) -> Ledger:
     return ledger
 
 
-async def _unknown(flow: Flow, source: ClusterClient, group: str) -> str:
-    known = await consumer_groups(source)
+async def _share_group_of(flow: Flow, source: ClusterClient, group: str) -> str:
+    """A group that has committed nothing, if it is one that never does. Raises NoAnswer."""
+    listed = await list_groups(source)
+    if group in listed and listed[group].is_share_group:
+        return group
+    known = [name for name, one in listed.items() if one.has_offsets]
     if group in known:
-        return f"group {group} has committed nothing on {flow.source.alias}"
+        raise NoAnswer(f"group {group} has committed nothing on {flow.source.alias}")
     near = difflib.get_close_matches(group, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{flow.source.alias} has no consumer group {group}{hint}"
+    raise NoAnswer(f"{flow.source.alias} has no consumer group {group}{hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +198,7 @@ async def _ask(
 
 
 def _group(flow: Flow, group: str, committed: Offsets, facts: _Facts) -> GroupStanding:
-    excluded = None
-    if not flow.groups.names.matches(group):
-        excluded = Reason(GROUP_EXCLUDED, *why_not(flow.groups.names, group, "groups"))
+    excluded = _excluded(flow, group)
     rows = tuple(
         _partition(flow, group, place, one, facts, excluded)
         for place, one in sorted(committed.items())
@@ -199,6 +208,16 @@ def _group(flow: Flow, group: str, committed: Offsets, facts: _Facts) -> GroupSt
         return GroupStanding(group, NO_OFFSET, "it has committed nothing", "", ())
     says_most = min(rows, key=lambda row: ORDER.index(row.state))
     return GroupStanding(group, says_most.state, says_most.text, says_most.advice, rows)
+
+
+def _share_group(flow: Flow, group: str) -> GroupStanding:
+    why = _excluded(flow, group) or share_group(flow)
+    return GroupStanding(group, why.state, why.text, why.advice, ())
+
+
+def _excluded(flow: Flow, group: str) -> Reason | None:
+    names = flow.groups.names
+    return None if names.matches(group) else Reason(GROUP_EXCLUDED, *why_not(names, group, "groups"))
 
 
 def _unread(flow: Flow, group: str, error: WireError) -> GroupStanding:

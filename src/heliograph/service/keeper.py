@@ -14,7 +14,7 @@ from heliograph.control.acls import AclSync
 from heliograph.control.checkpoints import Checkpoints, Place, Untranslated
 from heliograph.control.configs import sync_configs
 from heliograph.control.connect_offsets import OffsetsForMm2
-from heliograph.control.groups import GroupRound, sync_groups
+from heliograph.control.groups import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
 from heliograph.control.heartbeats import beat
 from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.control.offset_syncs import SyncWriter
@@ -26,7 +26,7 @@ from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.service.complaints import Complaints
 from heliograph.service.measures import JobMeasure
 from heliograph.service.window import Window
-from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 
@@ -41,6 +41,7 @@ _SYNCS_EVERY = 5.0
 _FLUSHED_EVERY = 60.0
 _PRUNED_EVERY = 3600.0
 _PACKED_EVERY = 10.0
+_LOOK_EVERY = 5.0  # whether mirrors are still those that checkpoints were computed for
 _CHECKPOINTS, _GROUP_OFFSETS = "checkpoints", "group offsets"
 _SLOW = 10.0  # a job that takes longer is worth a line
 
@@ -60,6 +61,7 @@ class Keeper:
         self._synced: Mapping[MirrorPartition, Position] = {}
         self._flushed = time.monotonic()
         self.checkpoints = Checkpoints(flow, self._source, self._target, self._ledger)
+        self._groups = GroupSync(self._target)
         self._loaded = False
         self._tried = asyncio.Event()  # to write checkpoints
         self.synced_groups = GroupRound()  # the last one
@@ -80,6 +82,7 @@ class Keeper:
             self.checkpoints_written = earlier.checkpoints_written
         if _GROUP_OFFSETS in jobs:
             self.synced_groups = earlier.synced_groups
+            self._groups.follow(earlier._groups)
         self._went_well = {name: when for name, when in earlier._went_well.items() if name in jobs}
         self._said = {name: text for name, text in earlier._said.items() if name in jobs}
         self._complaints = earlier._complaints
@@ -151,7 +154,17 @@ class Keeper:
         while True:
             await self._try(name, job)
             due = max(due + every, time.monotonic())
-            await asyncio.sleep(due - time.monotonic())
+            while (left := due - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, _LOOK_EVERY) if name == _CHECKPOINTS else left)
+                if name == _CHECKPOINTS and await self._mirrors_are_others():
+                    due = time.monotonic()
+
+    async def _mirrors_are_others(self) -> bool:
+        """Whether checkpoints are to be computed anew, and not only when it is time for the next."""
+        try:
+            return await self.checkpoints.mirrors_are_others()
+        except WireError:
+            return False  # the next round says what is wrong
 
     def trouble(self, *jobs: str) -> str:
         """What went wrong with these the last time, if it did."""
@@ -214,7 +227,12 @@ class Keeper:
             topics = (await self._target.metadata({one.mirror for one in moved})).topics
             ids = {name: id_text(topic.id) for name, topic in topics.items() if not topic.error}
             ends = await list_offsets(self._target, topics, {(k.mirror, k.partition) for k in moved}, LATEST, False)
-            moved = {k: at for k, at in moved.items() if _has_come_to(ends[k.mirror, k.partition], at)}
+            moved = {
+                k: at
+                for k, at in moved.items()
+                if _has_come_to(ends[k.mirror, k.partition], at)
+                and not are_different(at.mirror_id, ids.get(k.mirror, ""))
+            }
             client = self._target if self.flow.offset_syncs.on_target else self._source
             await self._syncs.run(moved, ids, client, flush=flush)
         self._syncs.forget(positions)
@@ -278,14 +296,27 @@ class Keeper:
         if not self._loaded:
             return  # half of the history may say something else than all of it
         names = self.flow.groups.names
-        latest = [one for one in self.checkpoints.latest.values() if names.matches(one.group)]
-        outcome = await sync_groups(self._target, latest)
+        placed = [one for place, one in self.checkpoints.placed.items() if names.matches(place[0])]
+        outcome = await self._groups.run(placed)
+        for group in self.checkpoints.share_groups:
+            outcome.leave(group, SHARE_GROUP, NO_OFFSETS)
         if outcome.written:
             log.info("%s: offsets of %d groups written to the target", self.flow.name, len(outcome.written))
         for group, why in outcome.untouched.items():
             if self.synced_groups.untouched.get(group) != why:
                 log.info("%s: group %s is left alone: %s", self.flow.name, group, why)
         self.synced_groups = outcome
+        if self.checkpoints.deleted:
+            await self._delete_groups()
+
+    async def _delete_groups(self) -> None:
+        for group, why in (await self._groups.delete(self.checkpoints.deleted)).items():
+            self.checkpoints.deleted.pop(group, None)
+            if why:
+                words = "%s: group %s is gone from the source, and stays on the target: %s"
+                log.info(words, self.flow.name, group, why)
+            else:
+                log.info("%s: group %s is gone from the source, and from the target, too", self.flow.name, group)
 
 
 def _has_come_to(end: int | WireError, at: Position) -> bool:

@@ -1,6 +1,7 @@
 """A lease that runs, as the driver knows it."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,8 @@ class Lease:
     attempt: int = 0  # Spark's, the last that was heard of
     counts: Counts = field(default_factory=Counts)
     notices: int = 0
+    stays: Counter[MirrorPartition] = field(default_factory=Counter)  # how often it was told to leave each
+    is_in_step: bool = True  # False: it could not be told what to copy
     _born: float = field(default_factory=time.monotonic)
     _until: float = 0.0
 

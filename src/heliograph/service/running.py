@@ -208,7 +208,7 @@ class Running:
         while not self._stop.is_set():
             for runner in self._runners():
                 runner.sample()
-            if self._until_caught_up and all(runner.caught_up() for runner in self._runners()):
+            if self._until_caught_up and await self._caught_up():
                 return
             if self._spark is not None and self._spark.done():
                 self._spark.result()
@@ -219,6 +219,12 @@ class Running:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SAMPLE_EVERY):
                     await self._stop.wait()
+
+    async def _caught_up(self) -> bool:
+        for runner in self._runners():
+            if not await runner.caught_up():
+                return False
+        return True
 
     async def _end(self) -> None:
         began = time.monotonic()

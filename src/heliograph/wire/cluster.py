@@ -25,6 +25,11 @@ def id_text(topic_id: uuid.UUID) -> str:
     return topic_id.hex if topic_id.int else ""
 
 
+def are_different(one_id: str, other_id: str) -> bool:
+    """Whether these are of two topics; an empty one tells nothing."""
+    return bool(one_id) and bool(other_id) and one_id != other_id
+
+
 _HEAD_START = 0.5
 _SHUN = 1.0
 

@@ -5,15 +5,16 @@ with one group stands in its answer and does not hold up the others.
 """
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from heliograph.wire.acls import READ, may
-from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.cluster import NO_ID, ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
 from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
@@ -22,7 +23,7 @@ Partition = tuple[str, int]
 Answer = TypeVar("Answer")
 
 EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
-_CONSUMERS = frozenset({"consumer", ""})
+_WITH_OFFSETS = frozenset({"consumer", "streams", ""})
 _OFFSET_FETCH = 9
 _GROUP_ID_NOT_FOUND = 69
 _COMMITS = 50  # under way at a time
@@ -39,8 +40,27 @@ class Committed:
 Offsets = dict[Partition, Committed]
 
 
-async def list_groups(client: ClusterClient) -> dict[str, tuple[str, str]]:
-    """All groups of the cluster: their kind and their state, which is empty where brokers do not tell (before 2.6)."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A group of the cluster. `kind` is the protocol of its members, empty if it never had any; `state` is empty where
+    brokers do not tell (before 2.6)."""
+
+    kind: str
+    state: str
+
+    @property
+    def has_offsets(self) -> bool:
+        """Connect workers and the like are groups, too, but nobody translates their offsets."""
+        return self.kind in _WITH_OFFSETS
+
+    @property
+    def is_share_group(self) -> bool:
+        """It has no committed offsets: brokers remember which records were acknowledged (KIP-932)."""
+        return self.kind == "share"
+
+
+async def list_groups(client: ClusterClient) -> dict[str, Listed]:
+    """All groups of the cluster."""
     await client.metadata([])
 
     async def ask(node: int) -> Any:
@@ -51,21 +71,21 @@ async def list_groups(client: ClusterClient) -> dict[str, tuple[str, str]]:
 
     answers = await asyncio.gather(*(ask(node) for node in list(client.brokers)))
     return {
-        one.group_id: (one.protocol_type, getattr(one, "group_state", "") or "")
+        one.group_id: Listed(one.protocol_type, getattr(one, "group_state", "") or "")
         for answer in answers
         for one in answer.groups
     }
 
 
 async def consumer_groups(client: ClusterClient) -> list[str]:
-    """Connect workers and the like are groups, too, but nobody translates their offsets."""
-    return sorted(group for group, (kind, _state) in (await list_groups(client)).items() if kind in _CONSUMERS)
+    """Those whose offsets are translated."""
+    return sorted(group for group, one in (await list_groups(client)).items() if one.has_offsets)
 
 
 async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[str, str]:
     """The state of each; DEAD for one that is not there. From the list, or asked for where that has none."""
     listed = await list_groups(client)
-    states = {group: listed[group][1] if group in listed else DEAD for group in groups}
+    states = {group: listed[group].state if group in listed else DEAD for group in groups}
     unclear = [group for group, state in states.items() if not state]
     states.update(dict.fromkeys(unclear, UNKNOWN))
     for node, some in _by_node(await coordinators(client, unclear, GROUP)).items():
@@ -118,10 +138,16 @@ async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> d
 
 
 async def commit_offsets(
-    client: ClusterClient, wanted: Mapping[str, Mapping[Partition, Committed]]
+    client: ClusterClient,
+    wanted: Mapping[str, Mapping[Partition, Committed]],
+    ids: Mapping[str, uuid.UUID] | None = None,
 ) -> dict[str, WireError | None]:
     """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
-    outcome: the first error there was."""
+    outcome: the first error there was.
+
+    With the ids of all topics, brokers from 4.1 on commit for these very topics and not for others of the same names
+    (UNKNOWN_TOPIC_ID). Earlier ones know names only.
+    """
     room = asyncio.Semaphore(_COMMITS)
 
     async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
@@ -129,11 +155,21 @@ async def commit_offsets(
 
         async def commit(group: str) -> WireError | None:
             async with room:
-                return await _commit(connection, group, wanted[group])
+                return await _commit(connection, group, wanted[group], ids or {})
 
         return dict(zip(some, await asyncio.gather(*map(commit, some)), strict=True))
 
     return await _of_coordinators(client, wanted.keys(), ask)
+
+
+async def delete_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, WireError | None]:
+    """Each group's outcome. A broker refuses it for one that has members (NON_EMPTY_GROUP)."""
+
+    async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
+        answer = await (await client.to(node)).request(DeleteGroupsRequest(groups_names=some), newest=2)
+        return {one.group_id: BrokerError(one.error_code) if one.error_code else None for one in answer.results}
+
+    return await _of_coordinators(client, groups, ask)
 
 
 async def _of_coordinators(
@@ -171,8 +207,11 @@ def _moves(answer: object) -> bool:
     return isinstance(answer, BrokerError) and answer.code in COORDINATOR_MOVES
 
 
-async def _commit(connection: Connection, group: str, offsets: Mapping[Partition, Committed]) -> WireError | None:
+async def _commit(
+    connection: Connection, group: str, offsets: Mapping[Partition, Committed], ids: Mapping[str, uuid.UUID]
+) -> WireError | None:
     one = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_id = all(ids.get(topic, NO_ID).int for topic, _partition in offsets)
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), committed in offsets.items():
         by_topic.setdefault(topic, []).append(
@@ -189,10 +228,13 @@ async def _commit(connection: Connection, group: str, offsets: Mapping[Partition
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=[one(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+        topics=[
+            one(name=topic, topic_id=ids.get(topic, NO_ID), partitions=partitions)
+            for topic, partitions in by_topic.items()
+        ],
     )
     try:
-        answer = await connection.request(request, newest=9)
+        answer = await connection.request(request, newest=10 if by_id else 9)
     except WireError as error:
         return error
     codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]

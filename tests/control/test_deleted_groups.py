@@ -1,0 +1,161 @@
+"""Groups that the source does not have any more: they are not brought to the target again, and leave it if wanted."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer
+
+from copying.lease import copy, only
+from heliograph.control.groups import is_only_ours
+from heliograph.model.flow import Flow, Groups
+from heliograph.model.names import NameFilter
+from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
+from heliograph.service.keeper import Keeper
+from heliograph.wire.coordinators import GROUP, coordinators
+from heliograph.wire.groups import EMPTY, Committed, Listed, committed_offsets, delete_groups, list_groups
+from logs import Log, Pair, on, some_records, until
+
+
+def _flow(pair: Pair, topic: str, deletes: bool = False) -> Flow:
+    groups = Groups(NameFilter((f"{topic}-g.*",)), 3600.0, 3600.0, 3600.0, 1, deletes)
+    return replace(only(pair.flow(), topic), groups=groups)
+
+
+def _prepare(pair: Pair, topic: str, groups: list[str]) -> None:
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(20))
+    copy(_flow(pair, topic))
+    for group in groups:
+        pair.a.commit(group, topic, 10)
+
+
+def _delete(log: Log, *groups: str) -> None:
+    assert on(log, lambda client: delete_groups(client, groups)) == dict.fromkeys(groups)
+    until(lambda: not set(groups) & set(on(log, list_groups)))
+
+
+def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        keeper = Keeper(flow)
+        try:
+            await keeper.prepare()
+            return await do(keeper)
+        finally:
+            keeper.close()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("when", ["groups are refreshed", "checkpoints are computed", "after a restart"])
+def test_a_group_that_is_deleted_on_the_source_is_not_committed_again(pair: Pair, topic: str, when: str) -> None:
+    gone, stays = groups = [f"{topic}-g-gone", f"{topic}-g-stays"]
+    _prepare(pair, topic, groups)
+    flow = _flow(pair, topic)
+
+    async def main(keeper: Keeper) -> None:
+        await keeper.translate_once()
+        listed = await asyncio.to_thread(on, pair.b, list_groups)
+        assert [listed[group] for group in groups] == [Listed("", EMPTY)] * 2
+        await asyncio.to_thread(_delete, pair.a, gone)
+        await asyncio.to_thread(_delete, pair.b, gone)
+        if when == "groups are refreshed":
+            await keeper.translate_once()
+        elif when == "checkpoints are computed":
+            await keeper._write_checkpoints()
+            await keeper._sync_groups()
+
+    _keep(flow, main)
+    if when == "after a restart":
+        _keep(flow, lambda keeper: keeper.translate_once())
+    found = on(pair.b, list_groups)
+    assert (gone in found, stays in found) == (False, True)
+    # It is a group like any other when it comes back.
+    pair.a.commit(gone, topic, 5)
+    _keep(flow, lambda keeper: keeper.translate_once())
+    assert on(pair.b, lambda client: committed_offsets(client, [gone]))[gone][f"A.{topic}", 0].offset == 5
+
+
+@pytest.fixture(scope="module")
+def two_brokers() -> Iterator[Cluster]:
+    with Sandbox() as sandbox:
+        settings = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "10"}
+        (cluster,) = sandbox.start({"A": ClusterSpec(brokers=2, settings=settings, fast_start=True, heap_mb=192)})
+        yield cluster
+
+
+def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(two_brokers: Cluster, pair: Pair, topic: str) -> None:
+    source = Log(two_brokers.bootstrap)
+    both = Pair(source, pair.b)
+    groups = [f"{topic}-g-{number}" for number in range(20)]
+    source.place(topic, [1])
+    source.write(topic, some_records(20))
+    flow = _flow(both, topic, deletes=True)
+    copy(flow)
+    for group in groups:
+        source.commit(group, topic, 10)
+    found_at = on(source, lambda client: coordinators(client, groups, GROUP))
+    down = {group for group, node in found_at.items() if node == 2}
+    assert down
+
+    async def main(keeper: Keeper) -> None:
+        await keeper.translate_once()
+        await asyncio.to_thread(two_brokers.stop_broker, 2)
+        listed = await asyncio.to_thread(on, source, list_groups)
+        assert not down & set(listed)
+        await keeper.translate_once()
+        assert set(keeper.checkpoints.groups) >= down
+        assert {place[0] for place in keeper.checkpoints.placed} >= down
+        assert not keeper.checkpoints.deleted
+
+    try:
+        _keep(flow, main)
+    finally:
+        two_brokers.start_broker(2)
+    assert set(on(pair.b, list_groups)) >= set(groups)
+
+
+def test_groups_leave_the_target_if_that_is_wanted_and_nobody_has_used_them(pair: Pair, topic: str) -> None:
+    groups = [f"{topic}-g-{name}" for name in ("read", "more", "further", "ours")]
+    read, more, further, _ours = groups
+    _prepare(pair, topic, groups)
+    mirror = f"A.{topic}"
+    pair.b.create(f"{topic}-b")
+
+    async def change(keeper: Keeper) -> None:
+        await keeper.translate_once()
+        await asyncio.to_thread(_consume, pair.b, read, mirror)
+        await asyncio.to_thread(pair.b.commit, more, f"{topic}-b", 0)
+        await asyncio.to_thread(pair.b.commit, further, mirror, 15)
+        await asyncio.to_thread(_delete, pair.a, *groups)
+        await keeper.translate_once()
+
+    _keep(_flow(pair, topic), change)
+    assert set(on(pair.b, list_groups)) >= set(groups)  # nobody asked for it
+    # Checkpoints of an earlier run tell which groups there were.
+    _keep(_flow(pair, topic, deletes=True), lambda keeper: keeper.translate_once())
+    assert set(groups) & set(on(pair.b, list_groups)) == {read, more, further}
+
+
+def _consume(log: Log, group: str, topic: str) -> None:
+    """Join the group and leave it again, and commit nothing else than what is there."""
+    consumer: Any = KafkaConsumer(bootstrap_servers=log.bootstrap, group_id=group, enable_auto_commit=False)
+    consumer.subscribe([topic])
+    until(lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()))
+    consumer.close()
+    until(lambda: on(log, list_groups)[group].state == EMPTY)
+
+
+def test_a_group_is_only_ours_if_it_never_had_members_and_nothing_but_what_we_committed() -> None:
+    place, other = ("A.t", 0), ("t", 0)
+    simple, synced = Listed("", EMPTY), {place: 10}
+    assert is_only_ours(simple, {place: Committed(10)}, synced)
+    assert is_only_ours(simple, {place: Committed(7)}, synced)  # the last round was before the last checkpoint
+    assert not is_only_ours(simple, {place: Committed(11)}, synced)
+    assert not is_only_ours(simple, {place: Committed(10), other: Committed(1)}, synced)
+    assert not is_only_ours(simple, {}, synced)
+    assert not is_only_ours(Listed("consumer", EMPTY), {place: Committed(10)}, synced)
+    assert not is_only_ours(Listed("", "Stable"), {place: Committed(10)}, synced)
+    assert not is_only_ours(Listed("", ""), {place: Committed(10)}, synced)  # a broker that does not tell

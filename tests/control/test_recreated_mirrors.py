@@ -1,0 +1,207 @@
+"""Groups whose mirror was deleted and created again: what was computed for the earlier mirror is not used."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import heliograph.control.groups
+from copying.lease import copy, only
+from heliograph.control.checkpoints import Placed
+from heliograph.control.groups import GroupSync, OnTarget, Verdict
+from heliograph.model.flow import Flow, Groups
+from heliograph.model.mm2_records import Checkpoint
+from heliograph.model.names import NameFilter
+from heliograph.service.groups import sync_now
+from heliograph.service.keeper import Keeper
+from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.errors import UNKNOWN_TOPIC_ID, BrokerError
+from heliograph.wire.groups import Committed, commit_offsets, committed_offsets, delete_groups
+from logs import PATIENCE, Pair, on, some_records, until
+
+ONE, OTHER = uuid.uuid4(), uuid.uuid4()
+
+
+def _flow(pair: Pair, topic: str) -> Flow:
+    """Checkpoints are computed once an hour."""
+    groups = Groups(NameFilter((f"{topic}-g.*",)), 3600.0, 3600.0, 0.2, 1)
+    return replace(only(pair.flow(), topic), groups=groups)
+
+
+@contextmanager
+def _keeper(flow: Flow) -> Iterator[Callable[[Callable[[Keeper], Awaitable[Any]]], Any]]:
+    """One keeper for several steps, between which the clusters change."""
+    with asyncio.Runner() as runner:
+
+        async def make() -> Keeper:
+            return Keeper(flow)
+
+        keeper = runner.run(make())
+        runner.run(keeper.prepare())
+        try:
+            yield lambda do: runner.run(_awaited(do(keeper)))
+        finally:
+            keeper.close()
+
+
+async def _awaited(what: Awaitable[Any]) -> Any:
+    return await what
+
+
+def _on_target(pair: Pair, topic: str, group: str) -> int | None:
+    """What the group has for the mirror."""
+    found = on(pair.b, lambda client: committed_offsets(client, [group]))[group]
+    return found[f"A.{topic}", 0].offset if (f"A.{topic}", 0) in found else None
+
+
+def _delete(pair: Pair, topic: str, *groups: str) -> None:
+    """The mirror, and wait until the broker has deleted what groups have committed for it."""
+    pair.b.delete(f"A.{topic}")
+    until(lambda: all(_on_target(pair, topic, group) is None for group in groups))
+
+
+def _checkpoints(pair: Pair, topic: str) -> list[tuple[int, int]]:
+    found = [Checkpoint.from_record(*one) for one in pair.b.pairs("A.checkpoints.internal")]
+    return [(one.upstream, one.downstream) for one in found if one.topic == f"A.{topic}"]
+
+
+def _prepare(pair: Pair, topic: str, group: str) -> Flow:
+    """A group at 50 of 60 records, all of them copied."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(60))
+    flow = _flow(pair, topic)
+    copy(flow)
+    pair.a.commit(group, topic, 50)
+    return flow
+
+
+def _recreate(pair: Pair, topic: str, group: str, flow: Flow) -> None:
+    """The source begins at 30 by now, so that its offset 50 is 20 in the new mirror; which is long enough for 50."""
+    pair.a.delete_before(topic, 0, 30)
+    _delete(pair, topic, group)
+    pair.a.write(topic, some_records(100))
+    copy(flow)
+    assert pair.b.bounds(f"A.{topic}") == (0, 130)
+
+
+def test_a_checkpoint_for_an_earlier_mirror_is_not_used(pair: Pair, topic: str) -> None:
+    group = f"{topic}-g"
+    flow = _prepare(pair, topic, group)
+    with _keeper(flow) as keeping:
+        keeping(lambda keeper: keeper.translate_once())
+        assert _on_target(pair, topic, group) == 50
+        _recreate(pair, topic, group, flow)
+        keeping(lambda keeper: keeper._sync_groups())
+        assert _on_target(pair, topic, group) is None
+        untouched = keeping(_untouched)
+        assert "was deleted and created again" in untouched[group]
+        keeping(lambda keeper: keeper._write_checkpoints())
+        keeping(lambda keeper: keeper._sync_groups())
+    assert _on_target(pair, topic, group) == 20
+    assert _checkpoints(pair, topic) == [(50, 50), (50, 20)]
+
+
+async def _untouched(keeper: Keeper) -> dict[str, str]:
+    return keeper.synced_groups.untouched
+
+
+def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
+    group = f"{topic}-g"
+    flow = _prepare(pair, topic, group)
+    with _keeper(flow) as keeping:
+
+        async def main(keeper: Keeper) -> None:
+            running = asyncio.create_task(keeper.run())
+            try:
+                await asyncio.to_thread(until, lambda: _on_target(pair, topic, group) == 50)
+                await asyncio.to_thread(_recreate, pair, topic, group, flow)
+                # Checkpoints may come while the mirror is being filled; the group never gets too far.
+                seen: set[int | None] = set()
+                while 20 not in seen:
+                    seen.add(await asyncio.to_thread(_on_target, pair, topic, group))
+                    assert all(offset is None or offset <= 20 for offset in seen), seen
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+        keeping(lambda keeper: _within_patience(main(keeper)))
+    assert _checkpoints(pair, topic)[-1] == (50, 20)
+
+
+async def _within_patience(what: Awaitable[None]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        await what
+
+
+def test_what_was_written_before_the_start_is_used_only_if_it_is_found_again(pair: Pair, topic: str) -> None:
+    """By us or by MM2: nobody knows for which mirror it was."""
+    group, gone = f"{topic}-g", f"{topic}-g-gone"
+    flow = _prepare(pair, topic, group)
+    pair.a.commit(gone, topic, 40)
+    assert set(asyncio.run(sync_now(flow)).written) == {group, gone}
+    _recreate(pair, topic, group, flow)
+    until(lambda: _on_target(pair, topic, gone) is None)
+    on(pair.a, lambda client: delete_groups(client, [gone]))
+    assert asyncio.run(sync_now(flow)).written == [group]
+    assert _on_target(pair, topic, group) == 20
+    assert _on_target(pair, topic, gone) is None
+
+
+def test_offsets_are_committed_for_the_mirror_that_was_meant(pair: Pair, topic: str) -> None:
+    """Not for one of the same name that has taken its place since."""
+    group, mirror = f"{topic}-g", f"A.{topic}"
+    flow = _prepare(pair, topic, group)
+    before = on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id
+    _recreate(pair, topic, group, flow)
+    wanted, ids = {group: {(mirror, 0): Committed(50)}}, {mirror: before}
+    error = on(pair.b, lambda client: commit_offsets(client, wanted, ids))[group]
+    assert isinstance(error, BrokerError)
+    assert error.code == UNKNOWN_TOPIC_ID
+    assert _on_target(pair, topic, group) is None
+    now = on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id
+    assert on(pair.b, lambda client: commit_offsets(client, wanted, {mirror: now})) == {group: None}
+    assert _on_target(pair, topic, group) == 50
+
+
+def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers before 4.1 take names only. What others have committed is not moved back."""
+    group, read = f"{topic}-g", f"{topic}-g-read"
+    flow, mirror = _prepare(pair, topic, group), f"A.{topic}"
+
+    def placed(downstream: int) -> list[Placed]:
+        mirror_id = id_text(on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id)
+        return [Placed(Checkpoint(one, mirror, 0, 50, downstream), mirror_id) for one in (group, read)]
+
+    async def by_name(client: ClusterClient, wanted: Any, _ids: Any) -> Any:
+        await asyncio.to_thread(_recreate, pair, topic, group, flow)
+        monkeypatch.undo()
+        return await commit_offsets(client, wanted)
+
+    earlier = placed(50)
+    with asyncio.Runner() as runner:
+        client = ClusterClient(flow.target)
+        syncer = GroupSync(client)
+        monkeypatch.setattr(heliograph.control.groups, "commit_offsets", by_name)
+        assert set(runner.run(syncer.run(earlier)).written) == {group, read}
+        assert _on_target(pair, topic, group) == 50  # and it should be 20
+        pair.b.commit(read, mirror, 70)  # it was read on the target since
+        assert runner.run(syncer.run(earlier)).written == []
+        assert runner.run(syncer.run(placed(20))).written == [group]
+        assert [_on_target(pair, topic, one) for one in (group, read)] == [20, 70]
+        pair.b.commit(group, mirror, 60)
+        assert runner.run(syncer.run(placed(20))).written == []  # that was not ours
+        client.close()
+
+
+def test_the_rule_asks_for_which_mirror_a_checkpoint_is() -> None:
+    place, topic = ("A.t", 0), Topic("A.t", OTHER, False, {0: 1})
+    target = OnTarget({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
+    assert target.verdict("g", place, 5000, id_text(ONE)) is Verdict.OUTDATED
+    assert target.verdict("g", place, 2000, id_text(OTHER)) is Verdict.DUE
+    assert target.verdict("g", place, 2000, "") is Verdict.DUE  # from a broker without ids
