@@ -73,6 +73,7 @@ class Copier:
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._fills: set[asyncio.Task[None]] = set()  # those of them that fill gaps
         self._failure: BaseException | None = None
         self._until = time.monotonic() + work.seconds
         self._asked: list[float] = []  # when we asked for more time
@@ -124,10 +125,11 @@ class Copier:
             self._source.close()
             self._target.close()
 
-    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(coroutine)
         task.add_done_callback(self._ended)
         self._tasks.append(task)
+        return task
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         """None of the parts ends by itself; one that does has failed, and the lease with it."""
@@ -151,7 +153,7 @@ class Copier:
         kept = self._ledger.knows_gaps or any(cursor.kept_offsets is not None for cursor in self.cursors)
         if kept and not self._keeping:
             self._keeping = True
-            self._start(self._gaps.work())
+            self._fills.add(self._start(self._gaps.work()))
             self._start(keep_beginnings(lambda: self.cursors, self._target, self._notice))
 
     def _change(self, change: Change) -> None:
@@ -177,11 +179,14 @@ class Copier:
     async def _finish(self) -> None:
         """Read and send nothing new, and wait a little for the answers to what is under way."""
         for task in self._tasks:
-            task.cancel()
+            if task not in self._fills:
+                task.cancel()
         for cursor in self.cursors:
             cursor.drop_queue()
+            if cursor.filling:
+                cursor.generation += 1  # the part of its gap that is under way is the last
         until = time.monotonic() + _DRAIN
-        while any(cursor.in_flight for cursor in self.cursors) and time.monotonic() < until:
+        while any(cursor.in_flight or cursor.filling for cursor in self.cursors) and time.monotonic() < until:
             await asyncio.sleep(0.005)
 
     # --- what reader and writer call ------------------------------------------------------------------------
@@ -207,7 +212,7 @@ class Copier:
             self._gaps.offer(cursor)
         elif cursor not in self._filling:
             self._filling.add(cursor)
-            self._start(self._fill(cursor))
+            self._fills.add(self._start(self._fill(cursor)))
 
     def _filled(self, cursors: list[Cursor]) -> None:
         self._changed.update(cursors)

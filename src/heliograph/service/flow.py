@@ -200,6 +200,7 @@ class FlowRunner:
             try:
                 if not self._stop.is_set():
                     await self._ledger.catch_up()
+                await self._until_let_go(number)
                 if self._stop.is_set():
                     return
                 if number < len(self._assignment):
@@ -213,6 +214,24 @@ class FlowRunner:
                 if self._complaints.is_new(number, why):
                     log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, why)
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
+
+    async def _until_let_go(self, number: int) -> None:
+        """Wait until no other lease holds a partition that this one is to copy. One that was told to end and has not
+        heard it ends at its deadline, as it gets no more time."""
+        began = time.monotonic()
+        while not self._stop.is_set() and (holder := self._holder_of(number)) is not None:
+            waited = time.monotonic() - began
+            if waited > _ENDS_WITHIN and self._complaints.is_new(("let go", number), holder.id):
+                said = "%s: lease %d waits for lease %s to end, which still holds partitions that are to move"
+                log.warning(said, self.flow.name, number, holder.id)
+            await asyncio.sleep(0.02)
+        if self._complaints.is_well(("let go", number)):
+            log.info("%s: lease %d waits no longer", self.flow.name, number)
+
+    def _holder_of(self, number: int) -> Lease | None:
+        wanted = set(self._assignment[number]) if number < len(self._assignment) else set()
+        others = (one for one in self._leases.values() if one.number != number)
+        return next((one for one in others if not wanted.isdisjoint(one.partitions)), None)
 
     async def _one_lease(self, lease: Lease) -> None:
         # What it is told and that it runs are noted in one step, so that a command to end it cannot fall in between.
@@ -388,19 +407,24 @@ class FlowRunner:
         self._enough_loops()
         self._assigned.set()
         changes, ending = rearranged(list(self._leases.values()), self._assignment)
+        told = {name: self._assignment[self._leases[name].number] for name in changes}
+        for name, change in changes.items():
+            self._leases[name].partitions += change.added  # it holds them from now on, whenever it hears of them
         await self._end(ending)
         if changes:
-            await self._change(changes)
+            await self._change(changes, told)
 
-    async def _change(self, changes: Mapping[str, Change]) -> None:
+    async def _change(
+        self, changes: Mapping[str, Change], partitions: Mapping[str, tuple[MirrorPartition, ...]]
+    ) -> None:
+        """Tell leases that go on which partitions they have more or less; `partitions` are all they have then."""
         try:
             await self._command(change_command(changes))
         except WireError as error:
             log.warning("%s: running leases could not be told of their partitions: %s", self.flow.name, error)
             return  # they end soon, as they get no more time with others than they should have
         for name in changes.keys() & self._leases.keys():
-            lease = self._leases[name]
-            lease.partitions = self._assignment[lease.number]
+            self._leases[name].partitions = partitions[name]
 
     async def _end(self, leases: list[str]) -> None:
         if not leases:

@@ -122,8 +122,9 @@ class Connection(asyncio.BufferedProtocol):
         """How many were sent so far."""
         return self._correlation
 
-    def knows(self, api_key: int) -> bool:
-        return api_key in self.versions
+    def knows(self, api_key: int, version: int = 0) -> bool:
+        """Whether this broker takes such requests, of this version or a newer one."""
+        return api_key in self.versions and self.versions[api_key][1] >= version
 
     async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
         """Send one of kafka-python's request messages and wait for its response message."""

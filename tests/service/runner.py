@@ -1,0 +1,50 @@
+"""A flow that runs in a test, with its leases in this process instead of on Spark."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.copy.copier import Copier
+from heliograph.copy.work import Outcome, Work
+from heliograph.model.flow import Flow
+from heliograph.service.flow import FlowRunner, RunLease
+from heliograph.wire.cluster import ClusterClient
+from logs import PATIENCE
+
+
+async def run_here(work: Work) -> Outcome:
+    return await Copier(work).run()
+
+
+@asynccontextmanager
+async def running(flow: Flow, run_id: str = "run", run_lease: RunLease = run_here) -> AsyncIterator[FlowRunner]:
+    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+    await ensure_internal_topics(flow, source, target)
+    source.close()
+    target.close()
+
+    async def cancel(_lease: str) -> None:
+        return None
+
+    runner = FlowRunner(flow, (flow,), run_lease, cancel, run_id)
+    await runner.connect()
+    await runner.prepare()
+    task = asyncio.create_task(runner.run())
+    try:
+        yield runner
+        assert not task.done(), task
+    finally:
+        await runner.stop()
+        await task
+        runner.close()
+
+
+async def until(what: Callable[[], bool], told: Callable[[], object] = lambda: "did not happen in time") -> None:
+    """Wait for it while the flow runs; `told` is what is shown if it does not come."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not what():
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(told()) from None
