@@ -12,8 +12,9 @@ from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import own_topic, tail, write
+from heliograph.wire.records import own_topic, write
 from logs import Pair, some_records
 
 _SECONDS = 2.0
@@ -35,7 +36,7 @@ def _run(flow: Flow, answer: Callable[[Report], Grant | None], most: float = 30.
         copier = Copier(Work(flow, "renewed", _SECONDS, partitions, commands_from=commands), attempt=1)
 
         async def grant() -> None:
-            async for records in tail(client, signals, PROGRESS, progress):
+            async for records in Follower(client, signals.name, PROGRESS, progress, print).records():
                 for record in records:
                     assert record.key is not None
                     assert record.value is not None

@@ -35,7 +35,8 @@ from heliograph.model.intervals import Entry, Interval
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
-from heliograph.wire.records import own_topic, tail, write
+from heliograph.wire.following import Follower
+from heliograph.wire.records import own_topic, write
 
 log = logging.getLogger(__name__)
 
@@ -415,13 +416,11 @@ class Copier:
 
     async def _listen(self) -> None:
         topic = signals_topic(self._work.flow.source.alias)
-        start = self._work.commands_from
+        commands = Follower(self._target, topic, COMMANDS, self._work.commands_from, self._missed_commands)
         while True:
             try:
-                found = (await self._target.metadata([topic])).topics[topic]
-                async for records in tail(self._target, found, COMMANDS, start):
+                async for records in commands.records():
                     for record in records:
-                        start = record.offset + 1
                         if is_end_of(self._work.lease, record.key, record.value):
                             self._stop.set()
                         elif (grant := grant_to(self._work.lease, record.key, record.value)) is not None:
@@ -433,6 +432,10 @@ class Copier:
             except WireError as error:
                 log.debug("%s: commands cannot be read: %s", self._work.flow.name, error)
             await asyncio.sleep(1.0)
+
+    def _missed_commands(self, why: str) -> None:
+        said = "commands to it may be lost, and what it does not hear of ends it at its deadline"
+        log.warning("%s: lease %s: %s; %s", self._work.flow.name, self._work.lease, why, said)
 
     def _take(self, grant: Grant) -> None:
         """More time, from when we asked. What comes after the deadline comes too late: our parts may have ended."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from heliograph.control.internal_topics import MissingTopics, ensure_signals_topic
 from heliograph.control.kept_offsets import check
 from heliograph.copy.counts import Counts
 from heliograph.copy.ledger import Ledger
@@ -27,9 +28,10 @@ from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
+from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import own_topic, tail, write
+from heliograph.wire.records import Record, own_topic, write
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +105,8 @@ class FlowRunner:
         self._arrangements = 0
         self._arranged = time.monotonic()  # when the last of them was made
         self._commands_from = 0
-        self._progress_from = 0
+        self._progress = Follower(self._target, self._signals, PROGRESS, 0, self._missed_signals)
+        self._signals_lost = float("-inf")  # when that was last noticed
         self._started = False
         self._stop = asyncio.Event()
         self._goals: dict[MirrorPartition, int] | None = None
@@ -123,7 +126,7 @@ class FlowRunner:
         topic = await own_topic(self._target, self._signals)
         places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
         ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
-        self._commands_from, self._progress_from = (_number(ends[place]) for place in places)
+        self._commands_from, self._progress.position = (_number(ends[place]) for place in places)
 
     async def set_goals(self) -> None:
         """Remember where the source ends now; `caught_up` is measured against it."""
@@ -293,26 +296,54 @@ class FlowRunner:
     async def _follow_progress(self) -> None:
         while True:
             try:
-                topic = await own_topic(self._target, self._signals)
-                async for records in tail(self._target, topic, PROGRESS, self._progress_from):
-                    asking: dict[str, tuple[int, int]] = {}  # lease -> attempt, ask
-                    for record in records:
-                        self._progress_from = record.offset + 1
-                        key, value = record.key or b"", record.value
-                        lease = self._leases.get(key.decode(errors="replace"))
-                        if lease is None or value is None:
-                            continue  # another run's, perhaps of another version, or of a lease that has ended
-                        report = Report.from_record(key, value)
-                        if self._account.hear(report, lease):
-                            self._failed.pop(lease.number, None)
-                            if report.ask:
-                                asking[report.lease] = (report.attempt, report.ask)
-                    await self._grant(asking)
+                async for records in self._progress.records():
+                    await self._grant(self._hear(records))
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
+                if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    await self._make_signals()
             except Exception:
                 log.exception("%s: progress cannot be understood", self.flow.name)
             await asyncio.sleep(1.0)
+
+    def _hear(self, records: list[Record]) -> dict[str, tuple[int, int]]:
+        """What running leases report; those that ask for more time are returned, with their attempt and the ask."""
+        asking: dict[str, tuple[int, int]] = {}
+        for record in records:
+            key, value = record.key or b"", record.value
+            lease = self._leases.get(key.decode(errors="replace"))
+            if lease is None or value is None:
+                continue  # another run's, perhaps of another version, or of a lease that has ended
+            try:
+                report = Report.from_record(key, value)
+                heard = self._account.hear(report, lease)
+            except Exception:
+                log.exception("%s: a report of lease %s cannot be understood", self.flow.name, lease.id)
+                continue
+            if heard:
+                self._failed.pop(lease.number, None)
+                if report.ask:
+                    asking[report.lease] = (report.attempt, report.ask)
+        return asking
+
+    async def _make_signals(self) -> None:
+        """The topic through which leases are talked to is missing: have another."""
+        try:
+            if not (await self._target.metadata([self._signals])).topics[self._signals].error:
+                return
+            if self._complaints.is_new("signals", "missing"):
+                log.warning("%s: internal topic %s is missing: it is created again", self.flow.name, self._signals)
+            await ensure_signals_topic(self.flow, self._target)
+            self._complaints.is_well("signals")
+        except (WireError, MissingTopics) as error:
+            if self._complaints.is_new("signals", str(error)):
+                log.warning("%s: leases cannot be heard: %s", self.flow.name, error)
+
+    def _missed_signals(self, why: str) -> None:
+        said = "reports and commands may be lost, so leases that run end at their deadlines and begin anew"
+        log.warning("%s: %s; %s", self.flow.name, why, said)
+        self._commands_from = 0
+        self._signals_lost = time.monotonic()
 
     async def _grant(self, asking: Mapping[str, tuple[int, int]]) -> None:
         """More time for the leases that ask for it, unless there is a reason to begin anew."""
@@ -333,11 +364,12 @@ class FlowRunner:
         """Whether it may have more time, and nothing must be looked at anew.
 
         That must be where partitions are shared out otherwise by now; where some were stopped, to see whether the cause
-        is gone; and where topics have no id, to see whether they were deleted and made again.
+        is gone; where topics have no id, to see whether they were deleted and made again; and where a command may have
+        been lost.
         """
         return (
             self._assignment[lease.number : lease.number + 1] == (lease.partitions,)
-            and lease.age() < self.flow.lease_seconds * _RENEWALS
+            and lease.age() < min(self.flow.lease_seconds * _RENEWALS, time.monotonic() - self._signals_lost)
             and self._mirrors.have_ids
             and stopped.isdisjoint(lease.partitions)
         )
@@ -436,15 +468,14 @@ class FlowRunner:
 
     async def _command(self, command: tuple[bytes, bytes]) -> None:
         topic = await own_topic(self._target, self._signals)
-        at = await write(self._target, topic, COMMANDS, [command])
-        self._commands_from = max(self._commands_from, at + 1)
+        self._commands_from = await write(self._target, topic, COMMANDS, [command]) + 1
 
     async def _keep_telling(self) -> None:
         """Write the status down for those who look from outside, and log levels for the leases if they are others."""
         known = levels()
         while True:
-            value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
             try:
+                value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
                 topic = await own_topic(self._target, self._signals)
                 await write(self._target, topic, STATUS, [(b"status", value)])
                 if known != (now := levels()):
@@ -460,6 +491,9 @@ class FlowRunner:
                     "%s: status and progress cannot be written to %s: %s",
                     *(self.flow.name, self._signals, error),
                 )
+            except Exception as error:
+                if self._complaints.is_new("status", repr(error)):
+                    log.exception("%s: the status cannot be told", self.flow.name)
             await asyncio.sleep(_STATUS_EVERY)
 
     # --- what others see ------------------------------------------------------------------------------------
