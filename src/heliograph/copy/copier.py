@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from heliograph.copy.clock import now
 from heliograph.copy.counts import SOURCE, TARGET, Counts
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
@@ -44,6 +45,7 @@ _REPORT_EVERY = 0.5
 _PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
 _INTERVALS_AT_ONCE = 50_000  # likewise
 _ASK_BELOW = 0.75  # of its time: a lease that has less left asks for more with every report
+_LOOK_AT_CLOCK = 1.0  # at least so often: our own timers stand still while the machine sleeps
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
@@ -76,7 +78,7 @@ class Copier:
         self._tasks: list[asyncio.Task[None]] = []
         self._fills: set[asyncio.Task[None]] = set()  # those of them that fill gaps
         self._failure: BaseException | None = None
-        self._until = time.monotonic() + work.seconds
+        self._until = now() + work.seconds
         self._asked: list[float] = []  # when we asked for more time
         self._stop = asyncio.Event()
         self._resume_wake = asyncio.Event()
@@ -99,9 +101,9 @@ class Copier:
             self._keep_offsets()
             self._start(self._listen())
             self._start(self._report())
-            while not self._stop.is_set() and (left := self._until - time.monotonic()) > 0:
+            while not self._stop.is_set() and (left := self._until - now()) > 0:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
+                    async with asyncio.timeout(min(left, _LOOK_AT_CLOCK)):
                         await self._stop.wait()
             ended = "stopped" if self._stop.is_set() else "deadline"
             log.debug("%s: lease %s ends: %s", self._work.flow.name, self._work.lease, ended)
@@ -266,9 +268,9 @@ class Copier:
 
     def _throttled(self, side: str, seconds: float) -> None:
         """A broker tells us to stay away. What several say at the same time counts once."""
-        now = time.monotonic()
-        before = max(now, self._away_until[side])
-        self._away_until[side] = max(before, now + seconds)
+        moment = time.monotonic()
+        before = max(moment, self._away_until[side])
+        self._away_until[side] = max(before, moment + seconds)
         self.counts.throttled[side] += self._away_until[side] - before
 
     def _notice(self, notice: Notice) -> None:
@@ -323,13 +325,13 @@ class Copier:
     async def _keep_resuming(self) -> None:
         while True:
             self._resume_wake.clear()
-            now = time.monotonic()
+            moment = time.monotonic()
             waiting = [c for c in self.cursors if c.state is State.RESUMING and not c.in_flight and not c.filling]
-            due = [cursor for cursor in waiting if cursor.not_before <= now]
+            due = [cursor for cursor in waiting if cursor.not_before <= moment]
             if due:
                 await self._resume(due)
                 continue
-            pause = min((cursor.not_before for cursor in waiting), default=now + 3600) - now
+            pause = min((cursor.not_before for cursor in waiting), default=moment + 3600) - moment
             # Not wait_for: before Python 3.12 it can swallow a cancellation.
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.001, pause)):
@@ -374,7 +376,7 @@ class Copier:
             self._to_record.clear()
             if not due:
                 await self._record_wake.wait()
-            elif time.monotonic() >= self._until:
+            elif now() >= self._until:
                 return  # as for appends: another may have copied on since
             else:
                 await self._record(due)
@@ -439,7 +441,7 @@ class Copier:
 
     def _take(self, grant: Grant) -> None:
         """More time, from when we asked. What comes after the deadline comes too late: our parts may have ended."""
-        in_time = time.monotonic() < self._until
+        in_time = now() < self._until
         if in_time and grant.attempt == self._attempt and grant.ask <= len(self._asked):
             self._until = max(self._until, self._asked[grant.ask - 1] + self._work.seconds)
             self._pace.rate = grant.bytes_per_second
@@ -460,8 +462,8 @@ class Copier:
         known = False  # that this attempt is the one that runs
         while True:
             await asyncio.sleep(_REPORT_EVERY)
-            now = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
-            refusals = tuple(one for key, one in now.items() if one is not None and one != told.get(key))
+            stopped = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
+            refusals = tuple(one for key, one in stopped.items() if one is not None and one != told.get(key))
             changed = self._some_changed()
             news = tuple(self._notices[noticed : noticed + _PARTITIONS_AT_ONCE])
             ask = self._ask()
@@ -491,10 +493,10 @@ class Copier:
 
     def _ask(self) -> int:
         """The number to ask for more time with, if it is time to ask, or else 0."""
-        now = time.monotonic()
-        if self._until - now > self._work.seconds * _ASK_BELOW:
+        moment = now()
+        if self._until - moment > self._work.seconds * _ASK_BELOW:
             return 0
-        self._asked.append(now)
+        self._asked.append(moment)
         return len(self._asked)
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from heliograph.copy.clock import now
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Change
 from heliograph.copy.work import MirrorPartition
@@ -29,7 +30,7 @@ class Lease:
     _until: float = 0.0
 
     def goes_on(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
+        self._until = now() + seconds
 
     def age(self) -> float:
         return time.monotonic() - self._born
@@ -40,7 +41,7 @@ class Lease:
         return self.heard or self.age() < _HEARD_WITHIN
 
     def overdue_in(self) -> float:
-        return max(0.0, self._until + _OVERDUE - time.monotonic())
+        return max(0.0, self._until + _OVERDUE - now())
 
 
 def rearranged(
