@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import logging
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -26,12 +27,13 @@ from heliograph.service.complaints import Complaints
 from heliograph.service.lease import Lease, rearranged
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
+from heliograph.service.other_runs import OtherRuns
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import Record, own_topic, write
+from heliograph.wire.records import Record, own_topic, read, write
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +108,8 @@ class FlowRunner:
         self._arranged = time.monotonic()  # when the last of them was made
         self._commands_from = 0
         self._progress = Follower(self._target, self._signals, PROGRESS, 0, self._missed_signals)
+        self._status_from = 0
+        self._other_runs = OtherRuns(flow.name, run_id, _STATUS_EVERY)
         self._signals_lost = float("-inf")  # when that was last noticed
         self._started = False
         self._stop = asyncio.Event()
@@ -124,9 +128,9 @@ class FlowRunner:
             kept = [one for one in self._mirrors.synced.partitions if self.flow.keeps_offsets(one)]
             await check(self.flow, self._target, [self.flow.mirror_name(one) for one in kept])
         topic = await own_topic(self._target, self._signals)
-        places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
+        places = [(self._signals, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
         ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
-        self._commands_from, self._progress.position = (_number(ends[place]) for place in places)
+        self._commands_from, self._progress.position, self._status_from = (_number(ends[place]) for place in places)
 
     async def set_goals(self) -> None:
         """Remember where the source ends now; `caught_up` is measured against it."""
@@ -477,7 +481,8 @@ class FlowRunner:
             try:
                 value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
                 topic = await own_topic(self._target, self._signals)
-                await write(self._target, topic, STATUS, [(b"status", value)])
+                at = await write(self._target, topic, STATUS, [(b"status", value)])
+                await self._look_for_others(topic, at)
                 if known != (now := levels()):
                     await self._command(levels_command(now))
                     known = now
@@ -495,6 +500,12 @@ class FlowRunner:
                 if self._complaints.is_new("status", repr(error)):
                     log.exception("%s: the status cannot be told", self.flow.name)
             await asyncio.sleep(_STATUS_EVERY)
+
+    async def _look_for_others(self, topic: Topic, at: int) -> None:
+        """What other processes have written between our last status and this one, at this offset."""
+        start, self._status_from = self._status_from, at + 1
+        if start < at:
+            self._other_runs.hear([record async for record in read(self._target, topic, STATUS, start, at)])
 
     # --- what others see ------------------------------------------------------------------------------------
 
@@ -605,6 +616,9 @@ class FlowRunner:
             dict(account.events),
             dict(account.records_of_events),
             tuple(account.notices),
+            self._run_id,
+            socket.gethostname(),
+            self._other_runs.running(),
         )
 
 
