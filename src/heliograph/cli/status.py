@@ -110,6 +110,8 @@ def _details(console: Console, flow: FlowStatus) -> None:
     console.print(f"{flow.name}: partitions: {states or 'none'}", highlight=False)
     for other in flow.other_runs:
         console.print(f"{flow.name}: {other}", style="bold red", highlight=False)
+    for stalled in flow.stalled:
+        console.print(f"{flow.name}: open-transaction: {stalled}", style="yellow", highlight=False)
     for kind, count in sorted(flow.events.items()):
         records = flow.records_of_events.get(kind, 0)
         about = f" ({_counted(records, 'record')})" if records else ""

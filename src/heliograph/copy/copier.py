@@ -314,6 +314,7 @@ class Copier:
                 self.budget,
                 self._pace,
                 lambda: self._rules,
+                moved=self._changed.add,
                 queued=self._queued,
                 throttled=lambda seconds: self._throttled(SOURCE, seconds),
                 lost=self._lost,
@@ -507,7 +508,8 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 def _progress(cursor: Cursor) -> Progress | None:
     if cursor.position is None or cursor.source_end < 0:
         return None  # what it was told at the start may be out of date
-    return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start)
+    behind = max(cursor.source_end, cursor.high_watermark)
+    return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start, behind)
 
 
 def run_lease(work: Work, attempt: int) -> Outcome:

@@ -9,6 +9,7 @@ from heliograph.copy.signals import Report
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Outcome, Progress, Refusal
 from heliograph.service.lease import Lease
 from heliograph.service.load import Load
+from heliograph.service.stalled import StalledPartitions
 from heliograph.service.status import Rate
 from heliograph.service.tally import Tally
 
@@ -36,6 +37,7 @@ class Account:
         self.load = Load()
         self.tallies: dict[MirrorPartition, Tally] = {}
         self._ahead: set[str] = set()
+        self.stalled = StalledPartitions(flow_name)
 
     def counts(self, running: Collection[Lease]) -> Counts:
         """All that was done, with what the running leases have reported so far."""
@@ -47,6 +49,7 @@ class Account:
     def keep(self, partitions: Collection[MirrorPartition]) -> None:
         """Forget all others."""
         self._kept = frozenset(partitions)
+        self.stalled.keep(self._kept)
         for known in (self.progress, self.refusals, self.tallies):
             for one in known.keys() - self._kept:
                 del known[one]
@@ -96,6 +99,7 @@ class Account:
         kept = {one: at for one, at in progress.items() if one in self._kept}  # the last word on others may come late
         self.progress.update(kept)
         self.load.note(kept)
+        self.stalled.note(kept)
         for one, at in kept.items():
             tally = self.tallies.setdefault(one, Tally())
             tally.note((lease.id, lease.attempt, at.copied.stay), at)

@@ -478,6 +478,7 @@ class FlowRunner:
         """Write the status down for those who look from outside, and log levels for the leases if they are others."""
         known = levels()
         while True:
+            await self._look_at_transactions()
             try:
                 value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
                 topic = await own_topic(self._target, self._signals)
@@ -500,6 +501,19 @@ class FlowRunner:
                 if self._complaints.is_new("status", repr(error)):
                     log.exception("%s: the status cannot be told", self.flow.name)
             await asyncio.sleep(_STATUS_EVERY)
+
+    async def _look_at_transactions(self) -> None:
+        try:
+            await self._account.stalled.look(self._source)
+        except WireError as error:
+            log.debug("%s: open transactions cannot be asked for: %s", self.flow.name, error)
+        except Exception:
+            log.exception("%s: open transactions cannot be told", self.flow.name)
+
+    @property
+    def open_for(self) -> float:
+        """Seconds that the last stable offset of a partition stands still, while records are behind it; the longest."""
+        return self._account.stalled.seconds()
 
     async def _look_for_others(self, topic: Topic, at: int) -> None:
         """What other processes have written between our last status and this one, at this offset."""
@@ -619,6 +633,7 @@ class FlowRunner:
             self._run_id,
             socket.gethostname(),
             self._other_runs.running(),
+            tuple(itertools.islice(account.stalled.told(), most)),
         )
 
 

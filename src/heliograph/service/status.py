@@ -14,6 +14,7 @@ from typing import Any
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Progress, Refusal
 from heliograph.model.internal_topics import STATUS, signals_topic
 from heliograph.service.other_runs import OtherRun
+from heliograph.service.stalled import Stalled
 from heliograph.service.tally import Tally
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -42,6 +43,7 @@ class FlowStatus:
     run_id: str = ""
     host: str = ""  # where it runs
     other_runs: tuple[OtherRun, ...] = ()  # processes that run the same flow, which only one should
+    stalled: tuple[Stalled, ...] = ()  # partitions with an open transaction that keeps them from being read on
 
     @property
     def stopped(self) -> int:
@@ -118,8 +120,9 @@ def from_json(fields: Mapping[str, Any]) -> FlowStatus:
     # What a newer version says besides is left out.
     known = {one.name: fields[one.name] for one in dataclasses.fields(FlowStatus) if one.name in fields}
     known["other_runs"] = tuple(OtherRun(**one) for one in known.get("other_runs", ()))
-    for name, kind in (("refusals", Refusal), ("notices", Notice)):
-        known[name] = tuple(kind(**{**one, "partition": MirrorPartition(**one["partition"])}) for one in known[name])
+    for name, kind in (("refusals", Refusal), ("notices", Notice), ("stalled", Stalled)):
+        some = known.get(name, ())
+        known[name] = tuple(kind(**{**one, "partition": MirrorPartition(**one["partition"])}) for one in some)
     return FlowStatus(**known)
 
 

@@ -25,7 +25,7 @@ async def list_offsets(
     With `committed` the end is the last stable offset, else the high watermark. A leader that was just elected
     answers OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
     """
-    by_leader, unled = _by_leader(topics, partitions)
+    leaders, unled = by_leader(topics, partitions)
     found: dict[Partition, int | WireError] = {place: WireError("no leader") for place in unled}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
@@ -41,7 +41,7 @@ async def list_offsets(
             for part in topic.partitions:
                 found[topic.name, part.partition_index] = _offset(part)
 
-    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in by_leader.items()))
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
     return found
 
 
@@ -53,7 +53,7 @@ async def log_ends(
     A leader tells it as the end of its own epoch. Partitions of brokers that do not (before 2.1, and before 2.0 only to
     one another; topics with the old message formats, which have no epochs) are left out.
     """
-    by_leader, _unled = _by_leader(topics, partitions)
+    leaders, _unled = by_leader(topics, partitions)
     found: dict[Partition, int | WireError] = {}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
@@ -76,23 +76,23 @@ async def log_ends(
                 elif part.error_code and not (refused := BrokerError(part.error_code)).forbidden:
                     found[place] = refused
 
-    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in by_leader.items()))
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
     return found
 
 
-def _by_leader(
+def by_leader(
     topics: Mapping[str, Topic], partitions: Iterable[Partition]
 ) -> tuple[dict[int, dict[str, list[int]]], list[Partition]]:
     """Whom to ask about what; and those that nobody leads now."""
-    by_leader: dict[int, dict[str, list[int]]] = {}
+    found: dict[int, dict[str, list[int]]] = {}
     unled: list[Partition] = []
     for topic, partition in partitions:
         leader = topics[topic].leaders.get(partition, -1) if topic in topics else -1
         if leader < 0:
             unled.append((topic, partition))
         else:
-            by_leader.setdefault(leader, {}).setdefault(topic, []).append(partition)
-    return by_leader, unled
+            found.setdefault(leader, {}).setdefault(topic, []).append(partition)
+    return found, unled
 
 
 async def one_offset(client: ClusterClient, topic: Topic, partition: int, which: int, committed: bool) -> int:
