@@ -49,7 +49,6 @@ class Account:
     def keep(self, partitions: Collection[MirrorPartition]) -> None:
         """Forget all others."""
         self._kept = frozenset(partitions)
-        self.stalled.keep(self._kept)
         for known in (self.progress, self.refusals, self.tallies):
             for one in known.keys() - self._kept:
                 del known[one]

@@ -48,6 +48,7 @@ _LOOK_COST = 50
 # Leases are not rearranged for their load more often than this.
 _REARRANGE_EVERY = 30.0
 _STATUS_EVERY = 5.0
+_ASK_SOURCE_WITHIN = 5.0  # the status must be written though the source does not answer
 # How long a lease may take to end before the next one is told to.
 _ENDS_WITHIN = 5.0
 
@@ -435,6 +436,7 @@ class FlowRunner:
         load, paused = self._account.load, self.flow.paused_topics
         load.forget(self._mirrors.partitions)
         partitions = [one for one in self._mirrors.partitions if one.topic not in paused]
+        self._account.stalled.keep(partitions)
         before = self._assignment
         self._assignment = assign(partitions, before, self.flow.tasks_max, load.per_second())
         if self._assignment != before:
@@ -504,9 +506,10 @@ class FlowRunner:
 
     async def _look_at_transactions(self) -> None:
         try:
-            await self._account.stalled.look(self._source)
-        except WireError as error:
-            log.debug("%s: open transactions cannot be asked for: %s", self.flow.name, error)
+            async with asyncio.timeout(_ASK_SOURCE_WITHIN):
+                await self._account.stalled.look(self._source)
+        except (TimeoutError, WireError) as error:
+            log.debug("%s: open transactions cannot be asked for: %r", self.flow.name, error)
         except Exception:
             log.exception("%s: open transactions cannot be told", self.flow.name)
 

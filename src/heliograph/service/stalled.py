@@ -56,9 +56,10 @@ class StalledPartitions:
                 self._known[one] = Stalled(one, at.source_end, count, time.time())
 
     def keep(self, partitions: Collection[MirrorPartition]) -> None:
-        """Forget all others."""
+        """Forget all others: they are not copied any more, or paused."""
         for one in self._known.keys() - set(partitions):
-            self._forget(one)
+            del self._known[one]
+            self._told.discard(one)
 
     def _forget(self, one: MirrorPartition) -> None:
         if self._known.pop(one, None) is not None and one in self._told:
@@ -68,17 +69,17 @@ class StalledPartitions:
     async def look(self, source: ClusterClient) -> None:
         """Find out whose transactions these are, and say it once."""
         late = time.time() - STALLED_AFTER
-        due = {one: known for one, known in self._known.items() if known.since <= late and one not in self._told}
-        if not due:
+        due = {one: known for one, known in self._known.items() if known.since <= late}
+        places = {(one.topic, one.partition): one for one, known in due.items() if known.producer_id < 0}
+        if not places:
             return
-        places = {(one.topic, one.partition): one for one in due}
         topics = (await source.metadata({topic for topic, _partition in places})).topics
         for place, found in (await open_transactions(source, topics, places)).items():
             known = self._known.get(places[place])
             if known is not None and found and found[0].start == known.offset:
                 since = min(known.since, found[0].last_time / 1000) if found[0].last_time > 0 else known.since
                 self._known[known.partition] = replace(known, producer_id=found[0].producer_id, since=since)
-        still = [self._known[one] for one, known in due.items() if self._is_still(known)]
+        still = [self._known[one] for one, known in due.items() if one not in self._told and self._is_still(known)]
         more = Counter(one.producer_id for one in still)
         for one in still:
             if more[one.producer_id]:  # one line for all partitions of a producer
