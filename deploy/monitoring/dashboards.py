@@ -124,6 +124,7 @@ FLOW = (
         ((f"heliograph_retention_margin_records{{{_F}}}", "{{flow}}"),),
         empty="No partition is late",
     ),
+    _lines("Waiting for an open transaction", f"heliograph_open_transaction_seconds{{{_F}}}", "{{flow}}", "s"),
     Panel(
         "Not copied, by reason",
         ((f"heliograph_refusals{{{_F}}}", "{{flow}} {{reason}} (final: {{final}})"),),

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,7 +17,8 @@ from heliograph.model.intervals import Interval
 from heliograph.model.ledger_records import Entry
 from heliograph.model.names import NameFilter
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.transactions import MarkersNotAllowed
+from heliograph.wire.connection import Connection
+from heliograph.wire.transactions import MarkersNotAllowed, Place, write_markers
 from logs import Pair, Seen, some_records
 
 KEPT = KeptOffsets(NameFilter((".*",)))
@@ -261,6 +262,31 @@ def test_leases_cut_off_at_random_moments_keep_offsets(pair: Pair, topic: str) -
         cut_off(flow, rng.uniform(0.0, 0.2))
         assert pair.b.bounds(f"A.{topic}")[1] <= pair.a.bounds(topic)[1]
     assert well(copy(flow))
+    same(pair, topic)
+
+
+def test_a_lease_that_ends_waits_for_the_markers_under_way(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the next one could look at the mirror's end before they are there."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(5))
+    pair.a.empty_transaction(topic)
+    under_way: list[object] = []
+    answered: list[object] = []
+
+    async def slow(connection: Connection, producer_ids: Sequence[int], counts: Mapping[Place, int]) -> None:
+        under_way.append(counts)
+        await asyncio.sleep(0.2)
+        await write_markers(connection, producer_ids, counts)
+        answered.append(counts)
+
+    monkeypatch.setattr(gaps, "write_markers", slow)
+    flow = kept(pair, topic)
+    copy(flow, lambda _copier: bool(under_way))
+    assert answered == under_way
+    assert well(copy(flow))
+    assert len(answered) == 1
     same(pair, topic)
 
 

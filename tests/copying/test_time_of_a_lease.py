@@ -5,16 +5,19 @@ import threading
 import time
 from collections.abc import Callable
 
-from copying.lease import only, prepare
+import pytest
+
+from copying.lease import only, prepare, settled
 from heliograph.copy.copier import Copier
 from heliograph.copy.signals import Grant, Report, grant_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import own_topic, tail, write
-from logs import Pair, some_records
+from heliograph.wire.records import own_topic, write
+from logs import PATIENCE, Pair, some_records
 
 _SECONDS = 2.0
 
@@ -35,7 +38,7 @@ def _run(flow: Flow, answer: Callable[[Report], Grant | None], most: float = 30.
         copier = Copier(Work(flow, "renewed", _SECONDS, partitions, commands_from=commands), attempt=1)
 
         async def grant() -> None:
-            async for records in tail(client, signals, PROGRESS, progress):
+            async for records in Follower(client, signals.name, PROGRESS, progress, print).records():
                 for record in records:
                     assert record.key is not None
                     assert record.value is not None
@@ -79,6 +82,33 @@ def test_what_is_granted_to_another_attempt_is_not_taken(pair: Pair, topic: str)
     pair.a.create(topic)
     outcome, _lasted = _run(only(pair.flow(), topic), lambda report: Grant(0, report.ask, 0.0))
     assert outcome.ended == "deadline"
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="there is no clock that runs on in sleep")
+def test_a_lease_has_ended_after_the_machine_has_slept_beyond_its_deadline(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the clock of the machine says, while the one that stands still in sleep shows no time gone."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(10))
+    flow = only(pair.flow(), topic)
+    slept = 0.0
+    real = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
+
+    async def main() -> Outcome:
+        nonlocal slept
+        copier = Copier(Work(flow, "sleeping", 600.0, await prepare(flow)))
+        lease = asyncio.create_task(copier.run())
+        while not settled(copier):
+            await asyncio.sleep(0.02)
+        slept = 3600.0
+        await asyncio.to_thread(pair.a.write, topic, some_records(10))
+        async with asyncio.timeout(PATIENCE):
+            return await lease
+
+    assert asyncio.run(main()).ended == "deadline"
+    assert pair.b.bounds(f"A.{topic}") == (0, 10)  # another may have copied the rest
 
 
 def test_the_time_that_is_granted_counts_from_the_asking(pair: Pair, topic: str) -> None:

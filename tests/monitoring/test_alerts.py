@@ -32,10 +32,11 @@ from running.command import start
 # So much sooner than in the rules: nobody wants to wait for minutes.
 SOONER = {
     "heliograph_heartbeat_age_seconds > 60": "heliograph_heartbeat_age_seconds > 5",
+    "heliograph_open_transaction_seconds > 300": "heliograph_open_transaction_seconds > 5",
     'changes(process_start_time_seconds{job="heliograph"}[30m]) > 2': "changes(process_start_time_seconds[30m]) > 0",
     'group offsets|offset syncs"} > 600': 'group offsets|offset syncs"} > 7',
 }
-WELL, WIDE, FOREIGN, SLOW = (f"alerts-{name}" for name in ("well", "wide", "foreign", "slow"))
+WELL, WIDE, FOREIGN, SLOW, OPEN = (f"alerts-{name}" for name in ("well", "wide", "foreign", "slow", "open"))
 HUNGRY = "hungry-for-alerts"
 _LARGEST = 300_000  # a batch, for MID
 
@@ -51,6 +52,7 @@ class Deployment:
     prometheus: Prometheus
     well: bool = True  # all alerts so far have fired
     process: "subprocess.Popen[bytes] | None" = None
+    producer: object = None  # of a transaction that is open
 
     def start(self) -> None:
         """Spark comes up with `let_spark_start`, and has room for as many leases as there are at first."""
@@ -97,6 +99,10 @@ def it_is_started_again(it: Deployment) -> None:
 
 def a_record_is_too_large_for_the_mirror(it: Deployment) -> None:
     it.near.write(WIDE, some_records(1, size=_LARGEST + 1))
+
+
+def a_transaction_is_not_ended(it: Deployment) -> None:
+    it.producer = it.near.transaction(OPEN, 3, commit=None)
 
 
 def somebody_else_writes_to_a_mirror(it: Deployment) -> None:
@@ -167,6 +173,7 @@ CAUSES: dict[Cause, set[str]] = {
     the_process_is_gone: {"HeliographDown"},
     it_is_started_again: {"HeliographRestarting"},
     a_record_is_too_large_for_the_mirror: {"HeliographRecordsRefused"},
+    a_transaction_is_not_ended: {"HeliographTransactionHangs"},
     somebody_else_writes_to_a_mirror: {"HeliographForeignWriter"},
     groups_cannot_be_synced: {"HeliographGroupNotSynced", "HeliographGroupUntranslated"},
     heartbeats_may_not_be_written_any_more: {
@@ -194,7 +201,7 @@ def deployment(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         (broker,) = sandbox.start({"MID": ClusterSpec(settings=settings, fast_start=True)})
         mid, file = Log(broker.bootstrap), folder / "mm2.properties"
         file.write_text(_properties(pair, mid))
-        for topic in (WELL, WIDE, FOREIGN, SLOW):
+        for topic in (WELL, WIDE, FOREIGN, SLOW, OPEN):
             pair.a.create(topic)
         for topic in (WELL, FOREIGN):
             pair.a.write(topic, some_records(10))

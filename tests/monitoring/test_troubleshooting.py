@@ -24,13 +24,13 @@ IN_TROUBLE = (
 )
 
 
-def _blocks() -> dict[str, str]:
+def blocks() -> dict[str, str]:
     """The messages under each heading."""
     found = re.findall(r"^## ([^\n]+?) ✓\n+```\n(.+?)\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text, flags=re.MULTILINE) for title, text in found}
 
 
-def _same(text: str) -> str:
+def same(text: str) -> str:
     """But for numbers."""
     return re.sub(r"\d+", "0", text)
 
@@ -43,7 +43,7 @@ def _run(folder: Path, address: str, more: str = "") -> str:
     )
     done = heliograph("run", file, "--no-rest")
     assert done.returncode == 2
-    return _same(
+    return same(
         done.stderr.replace(str(file), "mm2.properties").replace("cluster B", "cluster A").replace(": B.", ": A.")
     )
 
@@ -56,17 +56,17 @@ def trouble(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_every_message_on_the_page_is_promised_and_every_promise_kept_here() -> None:
-    assert len(_blocks()) == PAGE.read_text().count("\n```") / 2
-    assert _blocks().keys() == {
+    assert len(blocks()) == PAGE.read_text().count("\n```") / 2
+    assert blocks().keys() == {
         *("A cluster cannot be reached", "The wrong protocol for a listener", "Authentication and TLS"),
         *("A task has failed", "Records are lost", "A topic is not mirrored", "A group is not synced"),
-        *("The port is taken", *IN_TROUBLE),
+        *("The port is taken", "Two processes run one flow", "A transaction hangs", *IN_TROUBLE),
     }
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    assert _same(_blocks()["A cluster cannot be reached"]) in _run(tmp_path, f"127.0.0.1:{port}")
+    assert same(blocks()["A cluster cannot be reached"]) in _run(tmp_path, f"127.0.0.1:{port}")
 
 
 class _HangsUp(BaseRequestHandler):
@@ -81,12 +81,12 @@ def test_a_listener_that_speaks_something_else(tmp_path: Path) -> None:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         said = _run(tmp_path, f"127.0.0.1:{other.server_address[1]}")
         other.shutdown()
-    assert _same(_blocks()["The wrong protocol for a listener"]) in said
+    assert same(blocks()["The wrong protocol for a listener"]) in said
 
 
 def test_more_than_plain_text(tmp_path: Path) -> None:
     said = _run(tmp_path, "a:9092", "A.security.protocol = SASL_SSL\n")
-    assert _same(_blocks()["Authentication and TLS"]) in said
+    assert same(blocks()["Authentication and TLS"]) in said
 
 
 @pytest.mark.parametrize(
@@ -99,24 +99,24 @@ def test_more_than_plain_text(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_running_flow_says(watched: Watched, title: str, here: str, there: str) -> None:
-    text = _blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(here, there)
-    until(lambda: _same(text) in _same(watched.log.read_text()))
+    text = blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(here, there)
+    until(lambda: same(text) in same(watched.log.read_text()))
 
 
 def test_a_port_that_is_taken(tmp_path: Path, trouble: Path) -> None:
-    next_one, taken = _blocks()["The port is taken"].splitlines()
-    assert _same(next_one) in _same(trouble.read_text())
+    next_one, taken = blocks()["The port is taken"].splitlines()
+    assert same(next_one) in same(trouble.read_text())
     file = tmp_path / "mm2.properties"
     file.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
     with ThreadingTCPServer(("127.0.0.1", 0), BaseRequestHandler) as other:
         done = heliograph("run", file, "--rest", f"127.0.0.1:{other.server_address[1]}")
     assert done.returncode == 2
-    assert _same(taken) in _same(done.stderr)
+    assert same(taken) in same(done.stderr)
 
 
 @pytest.mark.parametrize("title", IN_TROUBLE)
 def test_what_a_run_in_trouble_says(trouble: Path, title: str) -> None:
-    lines = _same(_blocks()[title]).splitlines()
+    lines = same(blocks()[title]).splitlines()
 
     def all_said() -> bool:
         log = _as_on_the_page(trouble.read_text())
@@ -134,4 +134,4 @@ def _as_on_the_page(log: str) -> str:
         (r"\b(no-settings|no-read|no-write|no-create|wide|big|early|tomorrow)(?=[- ])", "orders"),
     ):
         log = re.sub(wrong, right, log)
-    return _same(log)
+    return same(log)

@@ -1,33 +1,40 @@
-"""A flow's runner in a test, with leases that run in this process: all but Spark."""
+"""A flow that runs in a test, with its leases in this process instead of on Spark."""
 
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from copying.lease import prepare
+from heliograph.control.internal_topics import ensure_internal_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
-from heliograph.service.flow import FlowRunner
+from heliograph.service.flow import FlowRunner, RunLease
+from heliograph.wire.cluster import ClusterClient
 from logs import PATIENCE
 
 
+async def run_here(work: Work) -> Outcome:
+    return await Copier(work).run()
+
+
 @asynccontextmanager
-async def running(flow: Flow) -> AsyncIterator[FlowRunner]:
-    async def run_lease(work: Work) -> Outcome:
-        return await Copier(work).run()
+async def running(flow: Flow, run_id: str = "", run_lease: RunLease = run_here) -> AsyncIterator[FlowRunner]:
+    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+    await ensure_internal_topics(flow, source, target)
+    source.close()
+    target.close()
 
-    async def cancel_lease(lease: str) -> None:
-        raise AssertionError(f"lease {lease} is overdue")
+    async def cancel(_lease: str) -> None:
+        return None
 
-    await prepare(flow)
-    runner = FlowRunner(flow, (flow,), run_lease, cancel_lease, uuid.uuid4().hex[:8])
+    runner = FlowRunner(flow, (flow,), run_lease, cancel, run_id or uuid.uuid4().hex[:8])
     await runner.connect()
     await runner.prepare()
     task = asyncio.create_task(runner.run())
     try:
         yield runner
+        assert not task.done(), task
     finally:
         await runner.stop()
         await task
@@ -35,10 +42,10 @@ async def running(flow: Flow) -> AsyncIterator[FlowRunner]:
 
 
 async def until(what: Callable[[], object], told: Callable[[], object] = lambda: "did not happen in time") -> None:
-    """Wait for it; `told` is what is shown if it does not come."""
+    """Wait for it while the flow runs; `told` is what is shown if it does not come."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not what():
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.02)
     except TimeoutError:
         raise AssertionError(told()) from None

@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+from types import SimpleNamespace
 
 import pytest
 
 from heliograph.model.flow import Cluster
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable
 from logs import Pair
 
@@ -68,5 +70,46 @@ def test_many_requests_on_one_connection_get_their_own_answers(pair: Pair, topic
             [False] * 3 + [True] * 17
         )
         client.close()
+
+    asyncio.run(main())
+
+
+def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that throttles us answers each of several requests late, one after the other."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("heliograph.wire.connection.time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    async def main() -> None:
+        may_answer = asyncio.Semaphore(0)
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4))
+                frame = await reader.readexactly(size)
+                await may_answer.acquire()
+                correlation = frame[4:8]  # behind the request's type and version
+                writer.write((4).to_bytes(4) + correlation)
+                await writer.drain()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = await Connection._connect("127.0.0.1", port, lambda: Connection(f"127.0.0.1:{port}", "me", 30.0))
+        answers = [connection.send_parts(3, 0, [b""], bytes) for _ in range(5)]
+        for late in answers:
+            clock.now += 10.0
+            connection._check_deadlines()
+            assert not connection.closed
+            may_answer.release()
+            assert await late == b""
+        clock.now += 100.0  # nothing is asked
+        silent = connection.send_parts(3, 0, [b""], bytes)
+        clock.now += 29.0
+        connection._check_deadlines()
+        assert not connection.closed
+        clock.now += 2.0
+        connection._check_deadlines()
+        with pytest.raises(Unreachable, match="no answer within 30 s"):
+            await silent
+        server.close()
 
     asyncio.run(main())

@@ -108,6 +108,10 @@ def _show(seen: list[tuple[Flow, Seen | None]]) -> None:
 def _details(console: Console, flow: FlowStatus) -> None:
     states = ", ".join(f"{count} {name}" for name, count in sorted(flow.states.items()))
     console.print(f"{flow.name}: partitions: {states or 'none'}", highlight=False)
+    for other in flow.other_runs:
+        console.print(f"{flow.name}: {other}", style="bold red", highlight=False)
+    for stalled in flow.stalled:
+        console.print(f"{flow.name}: open-transaction: {stalled}", style="yellow", highlight=False)
     for kind, count in sorted(flow.events.items()):
         records = flow.records_of_events.get(kind, 0)
         about = f" ({_counted(records, 'record')})" if records else ""

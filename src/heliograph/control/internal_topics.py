@@ -132,6 +132,15 @@ async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: Clus
         raise MissingTopics(f"{flow.name}: " + "; ".join(problems))
 
 
+async def ensure_signals_topic(flow: Flow, target: ClusterClient) -> None:
+    """The topic through which driver and leases talk: nothing in it is missed for long, so a new one will do."""
+    name = signals_topic(flow.source.alias)
+    found = (await target.metadata([name])).topics[name]
+    wanted = [one for one in internal_topics(flow, 0, len(target.brokers)) if one.topic.name == name]
+    if problems := await _ensure(flow.name, target, dict.fromkeys(wanted, found)):
+        raise MissingTopics("; ".join(problems))
+
+
 async def ensure_storage_topics(client: ClusterClient, wanted: Mapping[str, tuple[int, int]]) -> None:
     """The topics of a Connect cluster, by name with partitions and replicas; compacted, as Connect wants them."""
     await client.connect()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from heliograph.copy.clock import now
 from heliograph.copy.counts import SOURCE, TARGET, Counts
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
@@ -36,7 +37,8 @@ from heliograph.model.ledger_records import Entry
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
-from heliograph.wire.records import own_topic, tail, write
+from heliograph.wire.following import Follower
+from heliograph.wire.records import own_topic, write
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ _REPORT_EVERY = 0.5
 _PARTITIONS_AT_ONCE = 1000  # in one report: a batch has a size limit
 _INTERVALS_AT_ONCE = 50_000  # likewise
 _ASK_BELOW = 0.75  # of its time: a lease that has less left asks for more with every report
+_LOOK_AT_CLOCK = 1.0  # at least so often: our own timers stand still while the machine sleeps
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
 
 
@@ -74,8 +77,9 @@ class Copier:
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._fills: set[asyncio.Task[None]] = set()  # those of them that fill gaps
         self._failure: BaseException | None = None
-        self._until = time.monotonic() + work.seconds
+        self._until = now() + work.seconds
         self._asked: list[float] = []  # when we asked for more time
         self._stop = asyncio.Event()
         self._resume_wake = asyncio.Event()
@@ -98,9 +102,9 @@ class Copier:
             self._keep_offsets()
             self._start(self._listen())
             self._start(self._report())
-            while not self._stop.is_set() and (left := self._until - time.monotonic()) > 0:
+            while not self._stop.is_set() and (left := self._until - now()) > 0:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
+                    async with asyncio.timeout(min(left, _LOOK_AT_CLOCK)):
                         await self._stop.wait()
             ended = "stopped" if self._stop.is_set() else "deadline"
             log.debug("%s: lease %s ends: %s", self._work.flow.name, self._work.lease, ended)
@@ -125,10 +129,11 @@ class Copier:
             self._source.close()
             self._target.close()
 
-    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(coroutine)
         task.add_done_callback(self._ended)
         self._tasks.append(task)
+        return task
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         """None of the parts ends by itself; one that does has failed, and the lease with it."""
@@ -152,7 +157,7 @@ class Copier:
         kept = self._ledger.knows_gaps or any(cursor.kept_offsets is not None for cursor in self.cursors)
         if kept and not self._keeping:
             self._keeping = True
-            self._start(self._gaps.work())
+            self._fills.add(self._start(self._gaps.work()))
             self._start(keep_beginnings(lambda: self.cursors, self._target, self._ledger, self._notice))
 
     def _change(self, change: Change) -> None:
@@ -184,11 +189,14 @@ class Copier:
     async def _finish(self) -> None:
         """Read and send nothing new, and wait a little for the answers to what is under way."""
         for task in self._tasks:
-            task.cancel()
+            if task not in self._fills:
+                task.cancel()
         for cursor in self.cursors:
             cursor.drop_queue()
+            if cursor.filling:
+                cursor.generation += 1  # the part of its gap that is under way is the last
         until = time.monotonic() + _DRAIN
-        while any(cursor.in_flight for cursor in self.cursors) and time.monotonic() < until:
+        while any(cursor.in_flight or cursor.filling for cursor in self.cursors) and time.monotonic() < until:
             await asyncio.sleep(0.005)
 
     # --- what reader and writer call ------------------------------------------------------------------------
@@ -214,7 +222,7 @@ class Copier:
             self._gaps.offer(cursor)
         elif cursor not in self._filling:
             self._filling.add(cursor)
-            self._start(self._fill(cursor))
+            self._fills.add(self._start(self._fill(cursor)))
 
     def _filled(self, cursors: list[Cursor]) -> None:
         self._changed.update(cursors)
@@ -267,9 +275,9 @@ class Copier:
 
     def _throttled(self, side: str, seconds: float) -> None:
         """A broker tells us to stay away. What several say at the same time counts once."""
-        now = time.monotonic()
-        before = max(now, self._away_until[side])
-        self._away_until[side] = max(before, now + seconds)
+        moment = time.monotonic()
+        before = max(moment, self._away_until[side])
+        self._away_until[side] = max(before, moment + seconds)
         self.counts.throttled[side] += self._away_until[side] - before
 
     def _notice(self, notice: Notice) -> None:
@@ -313,6 +321,7 @@ class Copier:
                 self.budget,
                 self._pace,
                 lambda: self._rules,
+                moved=self._changed.add,
                 queued=self._queued,
                 throttled=lambda seconds: self._throttled(SOURCE, seconds),
                 lost=self._lost,
@@ -324,13 +333,13 @@ class Copier:
     async def _keep_resuming(self) -> None:
         while True:
             self._resume_wake.clear()
-            now = time.monotonic()
+            moment = time.monotonic()
             waiting = [c for c in self.cursors if c.state is State.RESUMING and c.is_settled]
-            due = [cursor for cursor in waiting if cursor.not_before <= now]
+            due = [cursor for cursor in waiting if cursor.not_before <= moment]
             if due:
                 await self._resume(due)
                 continue
-            pause = min((cursor.not_before for cursor in waiting), default=now + 3600) - now
+            pause = min((cursor.not_before for cursor in waiting), default=moment + 3600) - moment
             # Not wait_for: before Python 3.12 it can swallow a cancellation.
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.001, pause)):
@@ -375,7 +384,7 @@ class Copier:
             self._to_record.clear()
             if not due:
                 await self._record_wake.wait()
-            elif time.monotonic() >= self._until:
+            elif now() >= self._until:
                 return  # as for appends: another may have copied on since
             else:
                 await self._record(due)
@@ -417,13 +426,11 @@ class Copier:
 
     async def _listen(self) -> None:
         topic = signals_topic(self._work.flow.source.alias)
-        start = self._work.commands_from
+        commands = Follower(self._target, topic, COMMANDS, self._work.commands_from, self._missed_commands)
         while True:
             try:
-                found = (await self._target.metadata([topic])).topics[topic]
-                async for records in tail(self._target, found, COMMANDS, start):
+                async for records in commands.records():
                     for record in records:
-                        start = record.offset + 1
                         if is_end_of(self._work.lease, record.key, record.value):
                             self._stop.set()
                         elif (grant := grant_to(self._work.lease, record.key, record.value)) is not None:
@@ -436,9 +443,13 @@ class Copier:
                 log.debug("%s: commands cannot be read: %s", self._work.flow.name, error)
             await asyncio.sleep(1.0)
 
+    def _missed_commands(self, why: str) -> None:
+        said = "commands to it may be lost, and what it does not hear of ends it at its deadline"
+        log.warning("%s: lease %s: %s; %s", self._work.flow.name, self._work.lease, why, said)
+
     def _take(self, grant: Grant) -> None:
         """More time, from when we asked. What comes after the deadline comes too late: our parts may have ended."""
-        in_time = time.monotonic() < self._until
+        in_time = now() < self._until
         if in_time and grant.attempt == self._attempt and grant.ask <= len(self._asked):
             self._until = max(self._until, self._asked[grant.ask - 1] + self._work.seconds)
             self._pace.rate = grant.bytes_per_second
@@ -459,8 +470,8 @@ class Copier:
         known = False  # that this attempt is the one that runs
         while True:
             await asyncio.sleep(_REPORT_EVERY)
-            now = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
-            refusals = tuple(one for key, one in now.items() if one is not None and one != told.get(key))
+            stopped = {cursor.key: cursor.refusal or cursor.trouble for cursor in self.cursors}
+            refusals = tuple(one for key, one in stopped.items() if one is not None and one != told.get(key))
             changed = self._some_changed()
             news = tuple(self._notices[noticed : noticed + _PARTITIONS_AT_ONCE])
             ask = self._ask()
@@ -490,10 +501,10 @@ class Copier:
 
     def _ask(self) -> int:
         """The number to ask for more time with, if it is time to ask, or else 0."""
-        now = time.monotonic()
-        if self._until - now > self._work.seconds * _ASK_BELOW:
+        moment = now()
+        if self._until - moment > self._work.seconds * _ASK_BELOW:
             return 0
-        self._asked.append(now)
+        self._asked.append(moment)
         return len(self._asked)
 
 
@@ -504,7 +515,8 @@ def _batched(items: tuple[Interval, ...], size: int) -> Iterator[tuple[Interval,
 def _progress(cursor: Cursor) -> Progress | None:
     if cursor.position is None or not cursor.has_started:
         return None
-    return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start)
+    behind = max(cursor.source_end, cursor.high_watermark)
+    return Progress(cursor.position, cursor.source_end, replace(cursor.copied), cursor.source_start, behind)
 
 
 def run_lease(work: Work, attempt: int) -> Outcome:

@@ -121,6 +121,7 @@ class Cursor:
     mirror_start: int = 0
     cut_before: int = 0  # filler of the mirror ends here
     source_end: int = -1
+    high_watermark: int = -1  # of the source: beyond its end while transactions are open
     position: Position | None = None
     has_started: bool = False  # else the position is what others have told, and may be out of date
     copied: Copied = field(default_factory=Copied)

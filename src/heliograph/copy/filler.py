@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from heliograph.copy.clock import now
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import ALIGNING, Notice, Refusal
@@ -52,7 +53,7 @@ async def fill(cursor: Cursor, target: ClusterClient, until: Callable[[], float]
     codec = ZSTD if takes_zstd(connection) else GZIP
     most, batches = _AT_ONCE, 0
     while cursor.append_at < end:
-        if time.monotonic() >= until() or cursor.generation != generation:
+        if now() >= until() or cursor.generation != generation:
             raise WireError("the lease has ended")
         batch = _batch(min(most, end - cursor.append_at), codec)
         header = rewrite(batch, cursor.producer_id, sequence(cursor.append_at - cursor.shift))

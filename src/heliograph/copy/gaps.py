@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
 
+from heliograph.copy.clock import now
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.keeping import Gap
 from heliograph.copy.work import derived_id
@@ -181,7 +182,7 @@ class Gaps:
 
     def _in_time(self) -> None:
         """As for appends: another may have gone on since."""
-        if time.monotonic() >= self._until():
+        if now() >= self._until():
             raise WireError("the lease has ended")
 
     def _next(self, least: int) -> list[_Due]:

@@ -33,6 +33,7 @@ class Reader:
         pace: Pace,
         rules: Callable[[], Rules],
         *,
+        moved: Callable[[Cursor], None],
         queued: Callable[[Cursor, bool], None],
         throttled: Callable[[float], None],
         lost: Callable[[Cursor, str, bool], None],
@@ -43,6 +44,7 @@ class Reader:
         self._budget = budget
         self._pace = pace
         self._rules = rules
+        self._moved = moved
         self._queued = queued
         self._throttled = throttled
         self._lost = lost
@@ -197,7 +199,9 @@ class Reader:
             cursor.refuse("source-error", said, cursor.fetch_at, cursor.append_at)
             self.look_at(cursor)
             return
-        cursor.source_end = answer.end
+        if (cursor.source_end, cursor.high_watermark) != (answer.end, answer.high_watermark):
+            cursor.source_end, cursor.high_watermark = answer.end, answer.high_watermark
+            self._moved(cursor)
         cursor.source_start = max(cursor.source_start, answer.log_start)
         if answer.data:
             self._queue(cursor, answer)

@@ -21,7 +21,7 @@ from heliograph.model.intervals import Intervals, NotLoaded
 from heliograph.model.ledger_records import Entry
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
-from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
+from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets, log_ends
 
 # A source that seems to end before what was copied is believed after so many looks.
 _SURE_AFTER = 3
@@ -47,6 +47,8 @@ async def resume(
         source.metadata({topic for topic, _partition in read}),
         target.metadata({topic for topic, _partition in written}),
     )
+    # Before the high watermarks: they reach what is in the logs now, unless replicas are slow.
+    appended = await log_ends(target, mirrors.topics, written)
     source_starts, source_ends, mirror_starts, mirror_ends = await asyncio.gather(
         list_offsets(source, sources.topics, read, EARLIEST, reading.committed_only),
         list_offsets(source, sources.topics, read, LATEST, reading.committed_only),
@@ -63,6 +65,9 @@ async def resume(
         if len(known) < len(offsets):
             said = next(one for one in offsets if isinstance(one, WireError))
             lost(cursor, f"offsets cannot be read: {said}", False)
+            continue
+        if why := _not_final(known[3], appended.get(there)):
+            lost(cursor, why, False)
             continue
         cursor.source_leader = sources.topics[cursor.key.topic].leaders[cursor.key.partition]
         cursor.target_leader = mirrors.topics[cursor.key.mirror].leaders[cursor.key.partition]
@@ -97,6 +102,16 @@ async def resume(
         _tell(each, notice)
         _start(each)
     return [each.cursor for each in passed]
+
+
+def _not_final(mirror_end: int, log_end: int | WireError | None) -> str | None:
+    """Why the end that readers see is not where the next batch would be appended: an earlier lease's is on its way."""
+    if isinstance(log_end, WireError):
+        return f"the end of the mirror's log cannot be read: {log_end}"
+    if log_end is None or mirror_end >= log_end:
+        return None
+    written = f"offsets {mirror_end} to {log_end - 1} of the mirror are written but not on all in-sync replicas yet"
+    return f"{written}; copying goes on when they are: see that the replicas of the mirror are up"
 
 
 async def _end_transactions(

@@ -105,6 +105,7 @@ class Report:
             "ask": self.ask,
             "counts": self.counts.to_json(),
             "changed": [[*_fields(one), *_progress(at)] for one, at in self.changed.items()],
+            "open": [[*_fields(one), at.high_watermark] for one, at in self.changed.items() if _is_open(at)],
             "refusals": [
                 [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text, one.final]
                 for one in self.refusals
@@ -120,17 +121,19 @@ class Report:
     @classmethod
     def from_record(cls, key: bytes, value: bytes) -> "Report":
         fields = json.loads(value)
+        is_open = {MirrorPartition(*place): high_watermark for *place, high_watermark in fields.get("open", ())}
         return cls(
             key.decode(),
             fields["attempt"],
             fields["ask"],
             Counts.from_json(fields["counts"]),
             {
-                MirrorPartition(topic, mirror, partition): Progress(
+                (one := MirrorPartition(topic, mirror, partition)): Progress(
                     Position(source, target, epoch, *mirror_id),  # older versions do not tell it
                     end,
                     Copied(records, size, newest, landed, stay),
                     start,
+                    is_open.get(one, end),
                 )
                 for topic, mirror, partition, source, target, epoch, start, end, *more in fields["changed"]
                 for records, size, newest, landed, stay, *mirror_id in (more,)
@@ -145,6 +148,11 @@ class Report:
             ),
             fields["first_notice"],
         )
+
+
+def _is_open(at: Progress) -> bool:
+    """Whether records wait behind a transaction."""
+    return at.high_watermark > at.source_end
 
 
 def _fields(partition: MirrorPartition) -> tuple[str, str, int]:

@@ -112,13 +112,15 @@ class Copied:
 class Progress:
     """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown).
 
-    `source_start` is where the source begins: what retention has left.
+    `source_start` is where the source begins: what retention has left. `high_watermark` is beyond `source_end` while a
+    transaction is open there.
     """
 
     position: Position
     source_end: int
     copied: Copied = field(default_factory=Copied)
     source_start: int = 0
+    high_watermark: int = -1
 
 
 @dataclass(frozen=True, slots=True)

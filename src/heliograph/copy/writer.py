@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from heliograph.copy.clock import now
 from heliograph.copy.cursor import Cursor, Sent, State
 from heliograph.model.flow import Writing
 from heliograph.wire.append import Appended, append
@@ -87,9 +88,12 @@ class Writer:
             if self._line and (self._opening is None or self._opening.done()):
                 self._opening = asyncio.get_running_loop().create_task(self._open())
             return
-        while self._line and self._under_way < _REQUESTS and self._throttled_until <= time.monotonic() < self._until():
+        while self._line and self._under_way < _REQUESTS and self._may_send():
             if not self._send(self._connection):
                 return
+
+    def _may_send(self) -> bool:
+        return self._throttled_until <= time.monotonic() and now() < self._until()
 
     async def close(self) -> None:
         if self._opening is not None:

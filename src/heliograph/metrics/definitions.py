@@ -198,6 +198,16 @@ MARGIN = _own(
     "partitions that are a minute or more behind. At 0, what retention deletes next was not copied. Not there while no "
     "partition is that late.",
 )
+OPEN_SECONDS = _own(
+    "open_transaction_seconds",
+    _FLOW,
+    "How long the last stable offset of a source partition stands still while records are behind it, where that is "
+    "longest: a transaction is open, and readers of committed records wait for it. 0 if there is none.",
+)
+OPEN_PARTITIONS = _own(
+    "open_transaction_partitions", _FLOW, "Partitions where that has lasted for a minute; the lag does not count them."
+)
+OPEN_RECORDS = _own("open_transaction_records", _FLOW, "Offsets of these that wait behind the transactions.")
 SINCE_COPY = _own("seconds_since_last_copy", _FLOW, "Seconds since anything was copied.")
 NOTICES = _own(
     "notices_total", ("flow", "kind"), "What went wrong with a partition that goes on all the same, by kind.", COUNTER
@@ -258,7 +268,8 @@ OF_PROCESS = (BUILD, SPARK_UP)
 OF_FLOW = (
     *(FLOW_STATE, MIRRORS, TOPICS_FAILED, DRIFT, PARTITIONS, REFUSALS, COPIED_RECORDS, COPIED_BYTES),
     *(CODEC_BATCHES, CODEC_BYTES, ENCODED_BATCHES, ENCODED_RECORDS, ENCODED_BYTES, THROTTLED),
-    *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, MARGIN, SINCE_COPY, NOTICES, NOTICE_RECORDS),
+    *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, MARGIN, OPEN_SECONDS, OPEN_PARTITIONS, OPEN_RECORDS),
+    *(SINCE_COPY, NOTICES, NOTICE_RECORDS),
     *(LEASES, LEASES_WANTED, LEASE_AGE, LEASE_FAILURES, LEASE_RENEWALS, HEARTBEAT_AGE),
     *(GROUPS, GROUPS_SYNCED, GROUPS_NOT_SYNCED, UNTRANSLATED, CHECKPOINTS),
     *(SYNC_SINCE, SYNC_FAILING, REQUESTS, EVENTS, TOPICS_LEFT_OUT),

@@ -60,6 +60,9 @@ def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detai
     for kind in (*_KINDS, *(status.events.keys() - set(_KINDS))):
         sheet.put(of.NOTICES, status.events.get(kind, 0), name, kind)
         sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
+    sheet.put(of.OPEN_SECONDS, runner.open_for, name)
+    sheet.put(of.OPEN_PARTITIONS, len(status.stalled), name)
+    sheet.put(of.OPEN_RECORDS, sum(one.count for one in status.stalled), name)
     _put_leases(sheet, runner)
     _put_lag(sheet, runner, measures, detail)
 

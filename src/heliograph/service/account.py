@@ -9,6 +9,7 @@ from heliograph.copy.signals import Report
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Outcome, Progress, Refusal
 from heliograph.service.lease import Lease
 from heliograph.service.load import Load
+from heliograph.service.stalled import StalledPartitions
 from heliograph.service.status import Rate
 from heliograph.service.tally import Tally
 
@@ -36,6 +37,7 @@ class Account:
         self.load = Load()
         self.tallies: dict[MirrorPartition, Tally] = {}
         self._ahead: set[str] = set()
+        self.stalled = StalledPartitions(flow_name)
 
     def counts(self, running: Collection[Lease]) -> Counts:
         """All that was done, with what the running leases have reported so far."""
@@ -102,6 +104,7 @@ class Account:
         # What a lease says of a partition from before it was told to leave it may not be true any more.
         self.progress.update({one: at for one, at in kept.items() if at.copied.stay >= lease.stays[one]})
         self.load.note(kept)
+        self.stalled.note(kept)
         for one, at in kept.items():
             tally = self.tallies.setdefault(one, Tally())
             tally.note((lease.id, lease.attempt, at.copied.stay), at)

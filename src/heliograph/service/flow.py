@@ -4,12 +4,14 @@ import asyncio
 import itertools
 import json
 import logging
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from heliograph.control.internal_topics import MissingTopics, ensure_signals_topic
 from heliograph.control.kept_offsets import check
 from heliograph.copy.counts import Counts
 from heliograph.copy.ledger import Ledger
@@ -26,11 +28,13 @@ from heliograph.service.lease import Lease, rearranged
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirror_check import MISSING, look_at_mirrors
 from heliograph.service.mirrors import Mirrors
+from heliograph.service.other_runs import OtherRuns
 from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
+from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.records import own_topic, tail, write
+from heliograph.wire.records import Record, own_topic, read, write
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ _LOOK_AT_LEAST_EVERY = 60.0  # at mirrors, however long that takes
 _REARRANGE_EVERY = 30.0
 _STATUS_EVERY = 5.0
 _NAMED = 5  # partitions in a line of the log
+_ASK_SOURCE_WITHIN = 5.0  # the status must be written though the source does not answer
 # How long a lease may take to end before the next one is told to.
 _ENDS_WITHIN = 5.0
 
@@ -112,7 +117,10 @@ class FlowRunner:
         self._arrangements = 0
         self._arranged = time.monotonic()  # when the last of them was made
         self._commands_from = 0
-        self._progress_from = 0
+        self._progress = Follower(self._target, self._signals, PROGRESS, 0, self._missed_signals)
+        self._status_from = 0
+        self._other_runs = OtherRuns(flow.name, run_id, _STATUS_EVERY)
+        self._signals_lost = float("-inf")  # when that was last noticed
         self._started = False
         self._stop = asyncio.Event()
         self._goals: dict[MirrorPartition, int] | None = None
@@ -130,9 +138,9 @@ class FlowRunner:
             kept = [one for one in self._mirrors.synced.partitions if self.flow.keeps_offsets(one)]
             await check(self.flow, self._target, [self.flow.mirror_name(one) for one in kept])
         topic = await own_topic(self._target, self._signals)
-        places = [(self._signals, COMMANDS), (self._signals, PROGRESS)]
+        places = [(self._signals, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
         ends = await list_offsets(self._target, {self._signals: topic}, places, LATEST, False)
-        self._commands_from, self._progress_from = (_number(ends[place]) for place in places)
+        self._commands_from, self._progress.position, self._status_from = (_number(ends[place]) for place in places)
 
     async def set_goals(self) -> None:
         """Remember where the source ends now; `caught_up` is measured against it."""
@@ -215,6 +223,7 @@ class FlowRunner:
             try:
                 if not self._stop.is_set():
                     await self._ledger.catch_up()
+                await self._until_let_go(number)
                 if self._stop.is_set():
                     return
                 if number < len(self._assignment):
@@ -228,6 +237,24 @@ class FlowRunner:
                 if self._complaints.is_new(number, why):
                     log.error("%s: lease %d failed and will be tried again: %s", self.flow.name, number, why)
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
+
+    async def _until_let_go(self, number: int) -> None:
+        """Wait until no other lease holds a partition that this one is to copy. One that was told to end and has not
+        heard it ends at its deadline, as it gets no more time."""
+        began = time.monotonic()
+        while not self._stop.is_set() and (holder := self._holder_of(number)) is not None:
+            waited = time.monotonic() - began
+            if waited > _ENDS_WITHIN and self._complaints.is_new(("let go", number), holder.id):
+                said = "%s: lease %d waits for lease %s to end, which still holds partitions that are to move"
+                log.warning(said, self.flow.name, number, holder.id)
+            await asyncio.sleep(0.02)
+        if self._complaints.is_well(("let go", number)):
+            log.info("%s: lease %d waits no longer", self.flow.name, number)
+
+    def _holder_of(self, number: int) -> Lease | None:
+        wanted = set(self._assignment[number]) if number < len(self._assignment) else set()
+        others = (one for one in self._leases.values() if one.number != number)
+        return next((one for one in others if not wanted.isdisjoint(one.partitions)), None)
 
     async def _one_lease(self, lease: Lease) -> None:
         # What it is told and that it runs are noted in one step, so that a command to end it cannot fall in between.
@@ -293,26 +320,54 @@ class FlowRunner:
     async def _follow_progress(self) -> None:
         while True:
             try:
-                topic = await own_topic(self._target, self._signals)
-                async for records in tail(self._target, topic, PROGRESS, self._progress_from):
-                    asking: dict[str, tuple[int, int]] = {}  # lease -> attempt, ask
-                    for record in records:
-                        self._progress_from = record.offset + 1
-                        key, value = record.key or b"", record.value
-                        lease = self._leases.get(key.decode(errors="replace"))
-                        if lease is None or value is None:
-                            continue  # another run's, perhaps of another version, or of a lease that has ended
-                        report = Report.from_record(key, value)
-                        if self._account.hear(report, lease):
-                            self._failed.pop(lease.number, None)
-                            if report.ask:
-                                asking[report.lease] = (report.attempt, report.ask)
-                    await self._grant(asking)
+                async for records in self._progress.records():
+                    await self._grant(self._hear(records))
             except WireError as error:
                 log.debug("%s: progress cannot be read: %s", self.flow.name, error)
+                if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    await self._make_signals()
             except Exception:
                 log.exception("%s: progress cannot be understood", self.flow.name)
             await asyncio.sleep(1.0)
+
+    def _hear(self, records: list[Record]) -> dict[str, tuple[int, int]]:
+        """What running leases report; those that ask for more time are returned, with their attempt and the ask."""
+        asking: dict[str, tuple[int, int]] = {}
+        for record in records:
+            key, value = record.key or b"", record.value
+            lease = self._leases.get(key.decode(errors="replace"))
+            if lease is None or value is None:
+                continue  # another run's, perhaps of another version, or of a lease that has ended
+            try:
+                report = Report.from_record(key, value)
+                heard = self._account.hear(report, lease)
+            except Exception:
+                log.exception("%s: a report of lease %s cannot be understood", self.flow.name, lease.id)
+                continue
+            if heard:
+                self._failed.pop(lease.number, None)
+                if report.ask:
+                    asking[report.lease] = (report.attempt, report.ask)
+        return asking
+
+    async def _make_signals(self) -> None:
+        """The topic through which leases are talked to is missing: have another."""
+        try:
+            if not (await self._target.metadata([self._signals])).topics[self._signals].error:
+                return
+            if self._complaints.is_new("signals", "missing"):
+                log.warning("%s: internal topic %s is missing: it is created again", self.flow.name, self._signals)
+            await ensure_signals_topic(self.flow, self._target)
+            self._complaints.is_well("signals")
+        except (WireError, MissingTopics) as error:
+            if self._complaints.is_new("signals", str(error)):
+                log.warning("%s: leases cannot be heard: %s", self.flow.name, error)
+
+    def _missed_signals(self, why: str) -> None:
+        said = "reports and commands may be lost, so leases that run end at their deadlines and begin anew"
+        log.warning("%s: %s; %s", self.flow.name, why, said)
+        self._commands_from = 0
+        self._signals_lost = time.monotonic()
 
     async def _grant(self, asking: Mapping[str, tuple[int, int]]) -> None:
         """More time for the leases that ask for it, unless there is a reason to begin anew."""
@@ -333,11 +388,12 @@ class FlowRunner:
         """Whether it may have more time, and nothing must be looked at anew.
 
         That must be where partitions are shared out otherwise by now; where some were stopped, to see whether the cause
-        is gone; and where topics have no id, to see whether they were deleted and made again.
+        is gone; where topics have no id, to see whether they were deleted and made again; and where a command may have
+        been lost.
         """
         return (
             self._assignment[lease.number : lease.number + 1] == (lease.partitions,)
-            and lease.age() < self.flow.lease_seconds * _RENEWALS
+            and lease.age() < min(self.flow.lease_seconds * _RENEWALS, time.monotonic() - self._signals_lost)
             and self._mirrors.have_ids
             and lease.is_in_step
             and stopped.isdisjoint(lease.partitions)
@@ -400,6 +456,7 @@ class FlowRunner:
         load, paused = self._account.load, self.flow.paused_topics
         load.forget(self._mirrors.partitions)
         partitions = [one for one in self._mirrors.partitions if one.topic not in paused]
+        self._account.stalled.keep(partitions)
         before = self._assignment
         self._assignment = assign(partitions, before, self.flow.tasks_max, load.per_second())
         if self._assignment != before:
@@ -408,14 +465,19 @@ class FlowRunner:
         self._enough_loops()
         self._assigned.set()
         changes, ending = rearranged(list(self._leases.values()), self._assignment)
+        told = {name: self._assignment[self._leases[name].number] for name in changes}
+        for name, change in changes.items():
+            self._leases[name].partitions += change.added  # it holds them from now on, whenever it hears of them
         await self._end(ending)
         if changes:
-            await self._change(changes)
+            await self._change(changes, told)
 
-    async def _change(self, changes: Mapping[str, Change]) -> None:
-        told = await self._tell(changes)
-        for lease in told:
-            lease.partitions = self._assignment[lease.number]
+    async def _change(
+        self, changes: Mapping[str, Change], partitions: Mapping[str, tuple[MirrorPartition, ...]]
+    ) -> None:
+        """Tell leases that go on which partitions they have more or less; `partitions` are all they have then."""
+        for lease in await self._tell(changes):
+            lease.partitions = partitions[lease.id]
 
     async def _tell(self, changes: Mapping[str, Change]) -> list[Lease]:
         """The leases that were told of their partitions. Those that could not be end soon: they get no more time."""
@@ -476,17 +538,18 @@ class FlowRunner:
 
     async def _command(self, command: tuple[bytes, bytes]) -> None:
         topic = await own_topic(self._target, self._signals)
-        at = await write(self._target, topic, COMMANDS, [command])
-        self._commands_from = max(self._commands_from, at + 1)
+        self._commands_from = await write(self._target, topic, COMMANDS, [command]) + 1
 
     async def _keep_telling(self) -> None:
         """Write the status down for those who look from outside, and log levels for the leases if they are others."""
         known = levels()
         while True:
-            value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
+            await self._look_at_transactions()
             try:
+                value = json.dumps(to_json(self.status(SHOWN)), separators=(",", ":")).encode()
                 topic = await own_topic(self._target, self._signals)
-                await write(self._target, topic, STATUS, [(b"status", value)])
+                at = await write(self._target, topic, STATUS, [(b"status", value)])
+                await self._look_for_others(topic, at)
                 if known != (now := levels()):
                     await self._command(levels_command(now))
                     known = now
@@ -500,7 +563,30 @@ class FlowRunner:
                     "%s: status and progress cannot be written to %s: %s",
                     *(self.flow.name, self._signals, error),
                 )
+            except Exception as error:
+                if self._complaints.is_new("status", repr(error)):
+                    log.exception("%s: the status cannot be told", self.flow.name)
             await asyncio.sleep(_STATUS_EVERY)
+
+    async def _look_at_transactions(self) -> None:
+        try:
+            async with asyncio.timeout(_ASK_SOURCE_WITHIN):
+                await self._account.stalled.look(self._source)
+        except (TimeoutError, WireError) as error:
+            log.debug("%s: open transactions cannot be asked for: %r", self.flow.name, error)
+        except Exception:
+            log.exception("%s: open transactions cannot be told", self.flow.name)
+
+    @property
+    def open_for(self) -> float:
+        """Seconds that the last stable offset of a partition stands still, while records are behind it; the longest."""
+        return self._account.stalled.seconds()
+
+    async def _look_for_others(self, topic: Topic, at: int) -> None:
+        """What other processes have written between our last status and this one, at this offset."""
+        start, self._status_from = self._status_from, at + 1
+        if start < at:
+            self._other_runs.hear([record async for record in read(self._target, topic, STATUS, start, at)])
 
     # --- what others see ------------------------------------------------------------------------------------
 
@@ -617,6 +703,10 @@ class FlowRunner:
             dict(account.events),
             dict(account.records_of_events),
             tuple(account.notices),
+            self._run_id,
+            socket.gethostname(),
+            self._other_runs.running(),
+            tuple(itertools.islice(account.stalled.told(), most)),
         )
 
 

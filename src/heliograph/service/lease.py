@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from heliograph.copy.clock import now
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Change
 from heliograph.copy.work import MirrorPartition
@@ -32,7 +33,7 @@ class Lease:
     _until: float = 0.0
 
     def goes_on(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
+        self._until = now() + seconds
 
     def age(self) -> float:
         return time.monotonic() - self._born
@@ -43,23 +44,29 @@ class Lease:
         return self.heard or self.age() < _HEARD_WITHIN
 
     def overdue_in(self) -> float:
-        return max(0.0, self._until + _OVERDUE - time.monotonic())
+        return max(0.0, self._until + _OVERDUE - now())
 
 
 def rearranged(
     leases: Sequence[Lease], assignment: Sequence[tuple[MirrorPartition, ...]]
 ) -> tuple[dict[str, Change], list[str]]:
-    """Which running leases go on with partitions added or dropped, and which must end for what there is to copy now."""
-    held = {one: lease.id for lease in leases for one in lease.partitions}
+    """Which running leases go on with partitions added or dropped, and which must end for what there is to copy now:
+    those that are not needed any more, and both where a partition moves from one to another."""
+    held = {one: lease.number for lease in leases for one in lease.partitions}
+    moves = {
+        (held[one], number)
+        for number, partitions in enumerate(assignment)
+        for one in partitions
+        if held.get(one, number) != number
+    }
+    numbers = {number for move in moves for number in move}
     changes: dict[str, Change] = {}
-    ending: set[str] = set()
+    ending: list[str] = []
     for lease in leases:
-        if lease.number >= len(assignment):
-            ending.add(lease.id)
+        if lease.number >= len(assignment) or lease.number in numbers:
+            ending.append(lease.id)
             continue
         before, after = set(lease.partitions), set(assignment[lease.number])
         if before != after:
             changes[lease.id] = Change(tuple(sorted(after - before)), tuple(sorted(before - after)))
-            moved = {held[one] for one in after - before if one in held}
-            ending |= moved | ({lease.id} if moved else set())
-    return {name: change for name, change in changes.items() if name not in ending}, sorted(ending)
+    return changes, sorted(ending)

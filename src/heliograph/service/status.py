@@ -13,6 +13,8 @@ from typing import Any
 
 from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Progress, Refusal
 from heliograph.model.internal_topics import STATUS, signals_topic
+from heliograph.service.other_runs import OtherRun
+from heliograph.service.stalled import Stalled
 from heliograph.service.tally import Tally
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -38,6 +40,10 @@ class FlowStatus:
     events: dict[str, int]  # how often what went wrong and was gone on from, by kind
     records_of_events: dict[str, int]  # and how many records it was about
     notices: tuple[Notice, ...]  # the last ones of them
+    run_id: str = ""
+    host: str = ""  # where it runs
+    other_runs: tuple[OtherRun, ...] = ()  # processes that run the same flow, which only one should
+    stalled: tuple[Stalled, ...] = ()  # partitions with an open transaction that keeps them from being read on
 
     @property
     def stopped(self) -> int:
@@ -111,9 +117,12 @@ def to_json(status: FlowStatus) -> dict[str, Any]:
 
 
 def from_json(fields: Mapping[str, Any]) -> FlowStatus:
-    known = dict(fields)
-    for name, kind in (("refusals", Refusal), ("notices", Notice)):
-        known[name] = tuple(kind(**{**one, "partition": MirrorPartition(**one["partition"])}) for one in known[name])
+    # What a newer version says besides is left out.
+    known = {one.name: fields[one.name] for one in dataclasses.fields(FlowStatus) if one.name in fields}
+    known["other_runs"] = tuple(OtherRun(**one) for one in known.get("other_runs", ()))
+    for name, kind in (("refusals", Refusal), ("notices", Notice), ("stalled", Stalled)):
+        some = known.get(name, ())
+        known[name] = tuple(kind(**{**one, "partition": MirrorPartition(**one["partition"])}) for one in some)
     return FlowStatus(**known)
 
 

@@ -43,6 +43,7 @@ class Topic:
     internal: bool
     leaders: dict[int, int]  # partition -> broker id; -1 where there is no leader now
     error: int = 0
+    epochs: dict[int, int] = field(default_factory=dict)  # partition -> leader epoch; -1 on brokers before 2.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,4 +163,5 @@ class ClusterClient:
 
 def _topic(one: Any) -> Topic:
     leaders = {part.partition_index: part.leader_id for part in one.partitions}
-    return Topic(one.name, one.topic_id or NO_ID, bool(one.is_internal), leaders, one.error_code)
+    epochs = {part.partition_index: part.leader_epoch for part in one.partitions}
+    return Topic(one.name, one.topic_id or NO_ID, bool(one.is_internal), leaders, one.error_code, epochs)

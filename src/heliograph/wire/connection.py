@@ -36,7 +36,7 @@ class _Pending:
     correlation: int
     decode: Decode
     answer: asyncio.Future[Any]
-    deadline: float
+    sent: float
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -56,6 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame: bytearray | None = None
         self._frame_fill = 0
         self._watch: asyncio.TimerHandle | None = None
+        self._heard = 0.0  # when the last answer came
 
     @classmethod
     async def open(cls, host: str, port: int, client_id: str, timeout: float) -> "Connection":
@@ -122,8 +123,9 @@ class Connection(asyncio.BufferedProtocol):
         """How many were sent so far."""
         return self._correlation
 
-    def knows(self, api_key: int) -> bool:
-        return api_key in self.versions
+    def knows(self, api_key: int, version: int = 0) -> bool:
+        """Whether this broker takes such requests, of this version or a newer one."""
+        return api_key in self.versions and self.versions[api_key][1] >= version
 
     async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
         """Send one of kafka-python's request messages and wait for its response message."""
@@ -152,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed or self._transport is None:
             answer.set_exception(Unreachable(f"{self.address}: connection closed"))
             return answer
-        self._pending.append(_Pending(self._correlation, decode, answer, time.monotonic() + self.timeout))
+        self._pending.append(_Pending(self._correlation, decode, answer, time.monotonic()))
         if len(parts) == 1:
             self._transport.write(parts[0])
         else:
@@ -227,6 +229,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close("answers are out of order")
             return
         pending = self._pending.popleft()
+        self._heard = time.monotonic()
         if pending.answer.done():
             return
         try:
@@ -238,7 +241,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _check_deadlines(self) -> None:
         # One timer per connection instead of one per request: thousands of requests a second pass here.
-        if self._pending and self._pending[0].deadline < time.monotonic():
+        # A broker answers in turn, and late when it throttles us: the time for an answer counts from the one before.
+        if self._pending and max(self._pending[0].sent, self._heard) + self.timeout < time.monotonic():
             self.close(f"no answer within {self.timeout:g} s")
         if not self.closed:
             self._watch = asyncio.get_running_loop().call_later(min(1.0, self.timeout / 4), self._check_deadlines)

@@ -43,7 +43,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A broker's answer for one partition. `end` is where a reader of this isolation ends now, -1 if it did not say.
+    """A broker's answer for one partition. `end` is where a reader of this isolation ends now, -1 if it did not say;
+    `high_watermark` is where one of uncommitted records does.
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
     offset up to which the log is still the one that we read from; None as long as it is.
@@ -57,6 +58,7 @@ class Fetched:
     data: bytes
     aborted: tuple[tuple[int, int], ...] = ()
     diverged: int | None = None
+    high_watermark: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ def _fetched(answer: Any, version: int, names: dict[uuid.UUID, str]) -> list[Fet
             data=part.records or b"",
             aborted=tuple((one.producer_id, one.first_offset) for one in part.aborted_transactions or ()),
             diverged=_diverged(part),
+            high_watermark=part.high_watermark,
         )
         for topic in answer.responses
         for part in topic.partitions

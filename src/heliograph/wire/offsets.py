@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka.protocol.admin import DeleteRecordsRequest
-from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
@@ -25,14 +25,8 @@ async def list_offsets(
     With `committed` the end is the last stable offset, else the high watermark. A leader that was just elected
     answers OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
     """
-    by_leader: dict[int, dict[str, list[int]]] = {}
-    found: dict[Partition, int | WireError] = {}
-    for topic, partition in partitions:
-        leader = topics[topic].leaders.get(partition, -1) if topic in topics else -1
-        if leader < 0:
-            found[topic, partition] = WireError("no leader")
-        else:
-            by_leader.setdefault(leader, {}).setdefault(topic, []).append(partition)
+    leaders, unled = by_leader(topics, partitions)
+    found: dict[Partition, int | WireError] = {place: WireError("no leader") for place in unled}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
         try:
@@ -47,8 +41,58 @@ async def list_offsets(
             for part in topic.partitions:
                 found[topic.name, part.partition_index] = _offset(part)
 
-    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in by_leader.items()))
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
     return found
+
+
+async def log_ends(
+    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition]
+) -> dict[Partition, int | WireError]:
+    """Where the leaders' logs end: with what is not on all in-sync replicas yet, which no reader sees.
+
+    A leader tells it as the end of its own epoch. Partitions of brokers that do not (before 2.1, and before 2.0 only to
+    one another; topics with the old message formats, which have no epochs) are left out.
+    """
+    leaders, _unled = by_leader(topics, partitions)
+    found: dict[Partition, int | WireError] = {}
+
+    async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
+        places = [(topic, partition) for topic, parts in wanted.items() for partition in parts]
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                connection = await client.to(leader)
+                if not connection.knows(OffsetForLeaderEpochRequest.API_KEY, version=2):
+                    return
+                answer = await connection.request(_epoch_request(topics, wanted), newest=4, oldest=2)
+        except (TimeoutError, WireError) as error:
+            said = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
+            found.update(dict.fromkeys(places, said))
+            return
+        for topic in answer.topics:
+            for part in topic.partitions:
+                place = topic.topic, part.partition
+                if part.error_code == 0 and part.leader_epoch == topics[topic.topic].epochs[part.partition]:
+                    found[place] = int(part.end_offset)
+                elif part.error_code and not (refused := BrokerError(part.error_code)).forbidden:
+                    found[place] = refused
+
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
+    return found
+
+
+def by_leader(
+    topics: Mapping[str, Topic], partitions: Iterable[Partition]
+) -> tuple[dict[int, dict[str, list[int]]], list[Partition]]:
+    """Whom to ask about what; and those that nobody leads now."""
+    found: dict[int, dict[str, list[int]]] = {}
+    unled: list[Partition] = []
+    for topic, partition in partitions:
+        leader = topics[topic].leaders.get(partition, -1) if topic in topics else -1
+        if leader < 0:
+            unled.append((topic, partition))
+        else:
+            found.setdefault(leader, {}).setdefault(topic, []).append(partition)
+    return found, unled
 
 
 async def one_offset(client: ClusterClient, topic: Topic, partition: int, which: int, committed: bool) -> int:
@@ -102,6 +146,24 @@ def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListO
                 partitions=[
                     one.ListOffsetsPartition(partition_index=part, current_leader_epoch=-1, timestamp=which)
                     for part in parts
+                ],
+            )
+            for topic, parts in wanted.items()
+        ],
+    )
+
+
+def _epoch_request(topics: Mapping[str, Topic], wanted: dict[str, list[int]]) -> OffsetForLeaderEpochRequest:
+    one = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    return OffsetForLeaderEpochRequest(
+        replica_id=-2,  # who may know what is beyond the high watermark
+        topics=[
+            one(
+                topic=topic,
+                partitions=[
+                    one.OffsetForLeaderPartition(partition=part, current_leader_epoch=epoch, leader_epoch=epoch)
+                    for part in parts
+                    if (epoch := topics[topic].epochs.get(part, -1)) >= 0
                 ],
             )
             for topic, parts in wanted.items()

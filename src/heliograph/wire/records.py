@@ -14,7 +14,7 @@ from heliograph.model.mm2_records import BadRecord
 from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import INVALID_TIMESTAMP, OFFSET_OUT_OF_RANGE, BrokerError, Unreachable
+from heliograph.wire.errors import INVALID_TIMESTAMP, BrokerError, Unreachable
 from heliograph.wire.fetch import Limits, Wanted, fetch
 from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 
@@ -187,28 +187,3 @@ async def bounds(client: ClusterClient, topic: Topic, partition: int, committed:
 def partition_for(key: bytes, count: int) -> int:
     """Where Kafka's own producers put a key."""
     return (int(murmur2(key)) & 0x7FFFFFFF) % count
-
-
-async def tail(client: ClusterClient, topic: Topic, partition: int, start: int) -> AsyncIterator[list[Record]]:
-    """What is appended to one partition from `start` on, as it comes, without an end.
-
-    On a connection of its own: a broker answers a connection's requests one after the other, and this one waits.
-    """
-    connection = await client.extra(topic.leaders.get(partition, -1))
-    position = start
-    try:
-        while True:
-            wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
-            (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=5.0))
-            if got.error == OFFSET_OUT_OF_RANGE and got.log_start > position:
-                position = got.log_start  # retention went by while nothing was said
-                continue
-            if got.error:
-                raise BrokerError(got.error)
-            records = list(decode(got.data, position))
-            for batch in split(got.data):
-                position = batch.next_offset
-            if records:
-                yield records
-    finally:
-        connection.close()

@@ -1,0 +1,56 @@
+"""Transactions that are open on partitions, and who has begun them."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka.protocol.admin import DescribeProducersRequest
+
+from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.errors import WireError
+from heliograph.wire.offsets import Partition, by_leader
+
+_ANSWER_WITHIN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """`start` is the offset of its first record, `last_time` the time of its last one, in milliseconds since 1970."""
+
+    producer_id: int
+    start: int
+    last_time: int
+
+
+async def open_transactions(
+    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition]
+) -> dict[Partition, list[OpenTransaction]]:
+    """The first one first. Needs Read on the topics; partitions whose brokers do not tell (before 2.8) are left out."""
+    leaders, _unled = by_leader(topics, partitions)
+    found: dict[Partition, list[OpenTransaction]] = {}
+    topic_of = DescribeProducersRequest.TopicRequest
+
+    async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
+        request = DescribeProducersRequest(
+            topics=[topic_of(name=name, partition_indexes=parts) for name, parts in wanted.items()]
+        )
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                answer = await (await client.to(leader)).request(request, newest=0)
+        except (TimeoutError, WireError):
+            return
+        for topic in answer.topics:
+            for part in topic.partitions:
+                if part.error_code:
+                    continue
+                found[topic.name, part.partition_index] = sorted(
+                    (
+                        OpenTransaction(one.producer_id, one.current_txn_start_offset, one.last_timestamp)
+                        for one in part.active_producers
+                        if one.current_txn_start_offset >= 0
+                    ),
+                    key=lambda one: one.start,
+                )
+
+    await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
+    return found

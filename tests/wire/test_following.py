@@ -1,0 +1,73 @@
+"""A partition that is read as it is written, though what was read is not there any more."""
+
+import asyncio
+
+import pytest
+
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.following import Follower
+from logs import PATIENCE, Log, Pair, some_records
+
+
+def _read(log: Log, topic: str, position: int, count: int) -> tuple[list[int], list[str]]:
+    """The offsets of so many records, and what was said."""
+
+    async def main() -> tuple[list[int], list[str]]:
+        client = ClusterClient(log.cluster)
+        await client.connect()
+        said: list[str] = []
+        found: list[int] = []
+        async with asyncio.timeout(PATIENCE):
+            async for records in Follower(client, topic, 0, position, said.append).records():
+                found.extend(record.offset for record in records)
+                if len(found) >= count:
+                    break
+        client.close()
+        return found, said
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(("position", "first"), [(2, 5), (5, 5), (7, 7), (100, 5)])
+def test_it_reads_on_from_the_beginning_where_its_place_is_gone(
+    pair: Pair, topic: str, position: int, first: int
+) -> None:
+    pair.b.create(topic)
+    pair.b.write(topic, some_records(10))
+    pair.b.delete_before(topic, 0, 5)
+    found, said = _read(pair.b, topic, position, 10 - first)
+    assert found == list(range(first, 10))
+    assert len(said) == (position not in range(5, 11))
+    if said:
+        assert topic in said[0]
+        assert f"up to {position}" in said[0]
+
+
+def test_it_reads_a_topic_that_was_created_again_from_its_beginning(pair: Pair, topic: str) -> None:
+    pair.b.create(topic)
+    pair.b.write(topic, some_records(3))
+
+    async def main() -> tuple[list[int], list[str]]:
+        client = ClusterClient(pair.b.cluster)
+        await client.connect()
+        said: list[str] = []
+        found: list[int] = []
+        follower = Follower(client, topic, 0, 0, said.append)
+
+        async def read(count: int) -> None:
+            async for records in follower.records():
+                found.extend(record.offset for record in records)
+                if len(found) >= count:
+                    return
+
+        async with asyncio.timeout(PATIENCE):
+            await read(3)
+            await asyncio.to_thread(pair.b.recreate, topic, 5)  # longer than what was read of the other
+            await read(8)
+        client.close()
+        return found, said
+
+    found, said = asyncio.run(main())
+    assert found == [0, 1, 2, 0, 1, 2, 3, 4]
+    assert len(said) == 1
+    assert "created again" in said[0]
