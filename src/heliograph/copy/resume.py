@@ -33,6 +33,7 @@ async def resume(
     policies: Policies,
     reading: Reading,
     gaps: Gaps,
+    search_bytes: int,
     *,
     lost: Callable[[Cursor, str, bool], None],
     notice: Callable[[Notice], None],
@@ -86,7 +87,8 @@ async def resume(
             cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
         else:
             lost(cursor, decision.text, decision.suspicious)
-    passed = await verified(found, Clusters(source, sources, target, mirrors, ledger), policies, lost)
+    clusters = Clusters(source, sources, target, mirrors, ledger, reading.committed_only, search_bytes)
+    passed = await verified(found, clusters, policies, lost)
     await ledger.write(
         [
             Entry(each.read, each.facts.mirror_id, (new,))

@@ -1,16 +1,21 @@
 """What is known about a cursor while its position is being checked, and how to look at single batches of both logs."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Facts, Go
+from heliograph.copy.visible import visible_records
+from heliograph.model.flow import MIB
 from heliograph.model.intervals import Interval
 from heliograph.wire.batches import Batch, sequence, split
 from heliograph.wire.cluster import ClusterClient, Metadata
 from heliograph.wire.errors import WireError
 from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.recode import Plain
+from heliograph.wire.records import read_batches
 
 _LAST_BATCH = 1 << 20
 _AT_ONCE = Limits(32 << 20)
@@ -75,19 +80,37 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Both sides, what their metadata said, and what is written down."""
+    """Both sides, what their metadata said, and what is written down. `search_bytes` is how much of a log may be read,
+    and how much memory may be used, when a place must be looked for."""
 
     source: ClusterClient
     sources: Metadata
     target: ClusterClient
     mirrors: Metadata
     ledger: Ledger
+    committed_only: bool = True
+    search_bytes: int = 64 * MIB
 
     async def originals(self, wanted: dict[Place, int]) -> Found:
         return await batches_at(self.source, self.sources, wanted)
 
     async def copies(self, wanted: dict[Place, int]) -> Found:
         return await batches_at(self.target, self.mirrors, wanted)
+
+    def source_records(self, one: Resumed, start: int, end: int) -> AsyncIterator[Plain]:
+        """What is to be copied of the source between two offsets."""
+        topic = self.sources.topics[one.cursor.key.topic]
+        return visible_records(self.source, topic, one.cursor.key.partition, start, end, self.committed_only)
+
+    def mirror_batches(self, one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
+        topic = self.mirrors.topics[one.cursor.key.mirror]
+        return read_batches(self.target, topic, one.cursor.key.partition, start, end)
+
+    async def own_batches(self, one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
+        """What this flow has written to the mirror between two offsets; gaps, and what others wrote, are left out."""
+        async for batch in self.mirror_batches(one, start, end):
+            if batch.producer_id == one.cursor.producer_id and not batch.control:
+                yield batch
 
 
 async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Place, int]) -> Found:
