@@ -121,6 +121,19 @@ class Logs:
     ) -> Recovered:
         """Find the position anew, and write down what that brings."""
         cursor = Cursor(KEY, OURS, intervals=self.intervals, mirror_id="m", cut_at=cut_at)
+        counts: dict[str, int] = {}
+        texts: list[str] = []
+        looks = 1
+        while self._recover(cursor, policies, search_bytes, counts, texts):
+            cursor.unsure = True
+            looks += 1
+            assert looks < 5
+        return Recovered(None if cursor.refusal else self.position, cursor.refusal, counts, texts)
+
+    def _recover(
+        self, cursor: Cursor, policies: Policies, search_bytes: int, counts: dict[str, int], texts: list[str]
+    ) -> bool:
+        """One look; whether it takes another."""
         facts = Facts(0, self.source_end, 0, self.mirror_end, "id", "m", sure=True)
         decision = next_position(self.intervals, facts, policies)
         assert isinstance(decision, Go), decision
@@ -129,15 +142,17 @@ class Logs:
         clusters = Simulated(self, search_bytes)
         passed = asyncio.run(verified([one], clusters, policies, lambda _cursor, why, _again: lost.append(why)))
         assert not lost, lost
+        for correction in one.corrections:
+            self.intervals.put([correction])
         if not passed:
-            return Recovered(None, cursor.refusal, {}, [])
-        for new in (*one.corrections, *((one.decision.new,) if one.decision.new else ())):
-            self.intervals.put([new])
+            return False
+        if one.decision.new is not None:
+            self.intervals.put([one.decision.new])
         self.position, self.shift = one.decision.position, one.decision.shift
-        counts: dict[str, int] = {}
-        for kind, count, _text in one.decision.events:
+        for kind, count, text in one.decision.events:
             counts[kind] = counts.get(kind, 0) + count
-        return Recovered(self.position, None, counts, [text for _kind, _count, text in one.decision.events])
+            texts.append(text)
+        return one.again
 
 
 class Simulated(Clusters):
@@ -159,6 +174,9 @@ class Simulated(Clusters):
         for offset, value in values_of(self.logs.source):
             if start <= offset < end:
                 yield Plain(offset, 1000, b"key", value, [])
+
+    async def visible_in_mirror(self, _one: Resumed, start: int, end: int) -> set[int]:
+        return {one.base_offset for one in self.logs.mirror if start < one.next_offset and one.base_offset < end}
 
     async def mirror_batches(self, _one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
         for one in self.logs.mirror:

@@ -1,6 +1,6 @@
 """Which source record each record of a mirror stands for, as far as that still holds. Pure."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from heliograph.copy.position import Facts
@@ -34,6 +34,14 @@ class Claims:
         part = bisect_right(self._parts, offset, key=lambda one: one.target) - 1
         inside = part >= 0 and offset < self._parts[part].end
         return self._numbers[part] + offset - self._parts[part].target if inside else None
+
+    def behind(self, mirror_offset: int) -> tuple[int, int] | None:
+        """The mirror offset and the source offset behind the last of them that stands before a mirror offset."""
+        part = bisect_left(self._parts, mirror_offset, key=lambda one: one.target) - 1
+        if part < 0:
+            return None
+        end = min(self._parts[part].end, mirror_offset)
+        return end, self._parts[part].source_of(end)
 
     def before_source(self, offset: int) -> int:
         """How many of them come from before a source offset."""

@@ -13,6 +13,7 @@ from heliograph.copy.work import Copied, MirrorPartition, Position, Refusal
 from heliograph.model.flow import KeptOffsets
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.cluster import NO_ID, id_text
+from heliograph.wire.errors import WireError
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -22,6 +23,8 @@ _PATIENCE = 7
 _TELL_AFTER = 5.0
 # A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
 _IN_FLIGHT = 5
+# For so long after a batch a broker is taken to know its producer. It costs a round trip after each such pause.
+_REMEMBERED = 1.0
 
 
 class State(enum.Enum):
@@ -135,13 +138,15 @@ class Cursor:
     filling: int = 0  # transactions under way for the gap that comes next
     asked: int = 0  # offsets of that gap for which there is one
     marked: int = 0  # and for which it has ended
-    proven: bool = False  # the target has taken a batch since the last start, so it knows our sequence
+    proven_at: float | None = None  # when the target has last taken a batch since the start: it knew our sequence then
     largest: int = 0  # the mirror's limit for batches, once it has been met
     too_large: int = 0  # size of a batch that the mirror did not take
     unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
     alone_before: int = 0  # source offset up to which records are sent one by one, to find those that are refused
     familiar: bool = True  # whether the ledger was asked for all that is known about it
     cut_at: int | None = None  # the source says that its log is another one from here on
+    log_end: int | None = None  # of the mirror when looked at: before that is on all in-sync replicas, its end is open
+    unsure: bool = False  # whether the source still has what was copied last must be looked at, come what may
     refusal: Refusal | None = None
     trouble: Refusal | None = None  # what keeps it waiting, when that takes long
     faults: int = 0  # in a row, without progress
@@ -149,14 +154,22 @@ class Cursor:
     unwell_since: float = 0.0
     not_before: float = 0.0
 
+    def is_replicated(self, log_end: int | WireError, high_watermark: int) -> bool:
+        """Whether what the mirror's leader held when we began to look is on all in-sync replicas, or gone."""
+        if isinstance(log_end, int):
+            self.log_end = log_end if self.log_end is None else min(self.log_end, log_end)
+        return self.log_end is None or self.log_end <= high_watermark
+
     def start(self, position: Position, shift: int, keeps: bool = False) -> None:
         self.position = position
         self.shift = self.plan_shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
         self.append_at = self.plan_at = position.target
-        self.proven = False
+        self.proven_at = None
         self.cut_at = None
+        self.unsure = False
+        self.log_end = None
         self.keeps = keeps
         self.state = State.COPYING
         if keeps and position.source > position.target:
@@ -261,11 +274,13 @@ class Cursor:
         """How many more batches may be under way.
 
         A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
-        right behind would land in its place; so the first goes alone.
+        right behind would land in its place; so the first goes alone. It may forget us, too: it looks every some
+        minutes, and goes by the records' own times. So the first after a pause goes alone as well.
         """
         if self._must_be_recorded or isinstance(self.queue[0][0], Gap):
             return 0
-        return (_IN_FLIGHT if self.proven else 1) - len(self.in_flight)
+        proven = self.proven_at is not None and time.monotonic() - self.proven_at < _REMEMBERED
+        return (_IN_FLIGHT if proven else 1) - len(self.in_flight)
 
     @property
     def _must_be_recorded(self) -> bool:
@@ -307,7 +322,7 @@ class Cursor:
         """The target holds this batch where it belongs."""
         parcel = sent.parcel
         self.position = Position(parcel.next_source, sent.target_offset + parcel.batch.count, parcel.epoch)
-        self.proven = True
+        self.proven_at = time.monotonic()
         self.is_well()
 
     def is_well(self) -> None:

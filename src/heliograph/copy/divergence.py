@@ -7,7 +7,7 @@ for in the source, in order (`matching`), and copying goes on with the first rec
 none is left out; those behind it that the mirror holds already are copied once more, and counted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from heliograph.copy.agreement import agreed
 from heliograph.copy.claims import Claims
@@ -73,7 +73,7 @@ async def go_on_after_cut(one: Resumed, cut: bool, clusters: Clusters, policies:
     return True
 
 
-async def find_again(one: Resumed, common: int, source: int, clusters: Clusters) -> Tail | None:
+async def find_again(one: Resumed, common: int, source: int, clusters: Clusters, skips: bool = False) -> Tail | None:
     """Look for the mirror's records from `common` on in the source from `source` on, in order; None if there are too
     many of them for the memory."""
     records: list[tuple[int, bytes]] = []
@@ -81,12 +81,13 @@ async def find_again(one: Resumed, common: int, source: int, clusters: Clusters)
         records += [(record.offset, content_of(record)) for record in records_of(batch) if record.offset >= common]
         if len(records) * RECORD_COST > clusters.search_bytes:
             return None
-    tail = Tail(records, source)
+    tail = Tail(records, source, skips)
     counted = 0
     async for record in clusters.source_records(one, source, one.facts.source_end):
+        before = tail.matched
         if not tail.match(record.offset, content_of(record)):
             break
-        counted += 0 if tail.is_matching else len(record.key or b"") + len(record.value or b"")
+        counted += len(record.key or b"") + len(record.value or b"") if tail.matched == before else 0
         if counted > clusters.search_bytes:
             tail.searched_to = record.offset + 1
             break
@@ -94,15 +95,15 @@ async def find_again(one: Resumed, common: int, source: int, clusters: Clusters)
     return tail
 
 
-def correct(one: Resumed, tail: Tail) -> None:
+def correct(one: Resumed, tail: Tail, shift_at: Callable[[int], int] | None = None) -> None:
     """Have written down what the mirror's end is, if something else is."""
     known = one.cursor.intervals
 
-    def shift_at(mirror_offset: int) -> int:
+    def known_shift(mirror_offset: int) -> int:
         interval = known.covering(mirror_offset)
         return one.decision.shift if interval is None else interval.shift
 
-    found = tail.intervals(one.facts.source_id, shift_at)
+    found = tail.intervals(one.facts.source_id, shift_at or known_shift)
     if not known.agree(found):
         one.corrections += found
 

@@ -18,11 +18,13 @@ RECORD_COST = 400  # bytes of memory, about
 class Tail:
     """The records at the mirror's end, and which of the source's they are."""
 
-    def __init__(self, records: Sequence[tuple[int, bytes]], source: int) -> None:
-        """From (mirror offset, content) in order; `source` is the source offset from which on they are looked for."""
+    def __init__(self, records: Sequence[tuple[int, bytes]], source: int, skips: bool = False) -> None:
+        """From (mirror offset, content) in order; `source` is the source offset from which on they are looked for. With
+        `skips`, what the mirror does not hold is passed over: that tells what is where, not where to go on."""
+        self._skips = skips
         self.source = source  # where copying goes on
         self.searched_to: int | None = None  # the source was not looked at from here on
-        self.is_matching = True  # all records of the source so far are in the mirror
+        self._is_matching = True
         self.twice = 0
         self._offsets = [offset for offset, _content in records]
         self._places: dict[bytes, list[int]] = {}  # by content, the last one first
@@ -37,32 +39,37 @@ class Tail:
 
     def match(self, offset: int, content: bytes) -> bool:
         """Look at the next record of the source; whether it is worth looking at more."""
-        if self.is_matching:
+        if self._is_matching:
             place = self._place_of(content)
             if place is not None:
                 self._matched.append((place, offset))
                 self._found.add(content)
                 self.source = offset + 1
                 return True
+            if self._skips:
+                return self._following < len(self._offsets)
             self.end_matching()
         self.twice += self._left.pop(content, 0)
         return bool(self._left)
 
     def _place_of(self, content: bytes) -> int | None:
         """Where the mirror has it behind the last match."""
-        following = self._matched[-1][0] + 1 if self._matched else 0
         places = self._places.get(content, [])
         while places:
             place = places.pop()
-            if place >= following:
+            if place >= self._following:
                 return place
             self._left[content] += 1
         return None
 
+    @property
+    def _following(self) -> int:
+        return self._matched[-1][0] + 1 if self._matched else 0
+
     def end_matching(self) -> None:
         """The next record of the source is not in the mirror, or there is none."""
-        if self.is_matching:
-            self.is_matching = False
+        if self._is_matching:
+            self._is_matching = False
             self._left.update({content: len(places) for content, places in self._places.items() if places})
             self._places.clear()
             self.twice += sum(self._left.pop(content, 0) for content in self._found)

@@ -46,11 +46,12 @@ async def resume(
         source.metadata({topic for topic, _partition in read}),
         target.metadata({topic for topic, _partition in written}),
     )
-    source_starts, source_ends, mirror_starts, mirror_ends = await asyncio.gather(
+    source_starts, source_ends, mirror_starts, mirror_ends, log_ends = await asyncio.gather(
         list_offsets(source, sources.topics, read, EARLIEST, reading.committed_only),
         list_offsets(source, sources.topics, read, LATEST, reading.committed_only),
         list_offsets(target, mirrors.topics, written, EARLIEST, False),
         list_offsets(target, mirrors.topics, written, LATEST, False),
+        list_offsets(target, mirrors.topics, written, LATEST, False, as_consumer=False),
     )
     # After the offsets: whoever began this mirror before us then read an earlier start than we did, and wrote it down.
     await ledger.catch_up()
@@ -61,6 +62,10 @@ async def resume(
         if len(known) < len(offsets):
             said = next(one for one in offsets if isinstance(one, WireError))
             lost(cursor, f"offsets cannot be read: {said}", False)
+            continue
+        # A batch of ours may be among it: sent once more, it could land twice on a broker that has forgotten us.
+        if not cursor.is_replicated(log_ends[there], known[3]):
+            lost(cursor, f"records from mirror offset {known[3]} on are not on all in-sync replicas yet", False)
             continue
         cursor.source_leader = sources.topics[cursor.key.topic].leaders[cursor.key.partition]
         cursor.target_leader = mirrors.topics[cursor.key.mirror].leaders[cursor.key.partition]
@@ -89,18 +94,20 @@ async def resume(
             lost(cursor, decision.text, decision.suspicious)
     clusters = Clusters(source, sources, target, mirrors, ledger, reading.committed_only, search_bytes)
     passed = await verified(found, clusters, policies, lost)
+    refused = [each for each in found if each.cursor.refusal is not None]  # groups are translated all the same
     await ledger.write(
-        [
-            Entry(each.read, each.facts.mirror_id, (new,))
-            for each in passed
-            for new in (*each.corrections, *((each.decision.new,) if each.decision.new else ()))
-        ]
+        [Entry(each.read, each.facts.mirror_id, (new,)) for each in (*refused, *passed) for new in each.corrections]
+        + [Entry(each.read, each.facts.mirror_id, (each.decision.new,)) for each in passed if each.decision.new]
     )
     passed = [each for each in passed if each.cursor.state is State.RESUMING]
     for each in passed:
         _tell(each, notice)
-        _start(each)
-    return [each.cursor for each in passed]
+        if each.again:
+            each.cursor.unsure = True
+            lost(each.cursor, "others have written to the mirror: what is ours is compared once more", False)
+        else:
+            _start(each)
+    return [each.cursor for each in passed if not each.again]
 
 
 async def _end_transactions(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Facts, Go
-from heliograph.copy.visible import visible_records
+from heliograph.copy.visible import visible, visible_records
 from heliograph.model.flow import MIB
 from heliograph.model.intervals import Interval
 from heliograph.wire.batches import Batch, sequence, split
@@ -32,6 +32,7 @@ class Resumed:
     decision: Go
     epoch: int = -1  # leader epoch of the source's last copied record
     corrections: list[Interval] = field(default_factory=list)
+    again: bool = False  # this is to be written down, and then looked at once more
 
     @property
     def read(self) -> Place:
@@ -75,7 +76,7 @@ class Resumed:
             return True
         # Without topic ids and leader epochs only the records tell whether it is still the same log.
         known = self.decision.position == self.cursor.position and bool(self.facts.source_id)
-        return not self.empty and not known and not self.decision.decided
+        return not self.empty and (self.cursor.unsure or (not known and not self.decision.decided))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,14 @@ class Clusters:
     def mirror_batches(self, one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
         topic = self.mirrors.topics[one.cursor.key.mirror]
         return read_batches(self.target, topic, one.cursor.key.partition, start, end)
+
+    async def visible_in_mirror(self, one: Resumed, start: int, end: int) -> set[int]:
+        """Where batches begin that readers of the mirror see."""
+        topic, partition = self.mirrors.topics[one.cursor.key.mirror], one.cursor.key.partition
+        found: set[int] = set()
+        async for intake in visible(self.target, topic, partition, start, end, committed_only=True):
+            found.update(parcel.batch.base_offset for parcel in intake.parcels)
+        return found
 
     async def own_batches(self, one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
         """What this flow has written to the mirror between two offsets; gaps, and what others wrote, are left out."""

@@ -14,16 +14,26 @@ EARLIEST = -2
 LATEST = -1
 # One broker that hangs must not hold up the partitions of the others for a whole request timeout.
 _ANSWER_WITHIN = 5.0
+# Who asks: for a debugger, which need not be a broker, nothing is held back.
+_CONSUMER = -1
+_DEBUGGER = -2
 Partition = tuple[str, int]
 
 
 async def list_offsets(
-    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition], which: int, committed: bool
+    client: ClusterClient,
+    topics: Mapping[str, Topic],
+    partitions: Iterable[Partition],
+    which: int,
+    committed: bool,
+    *,
+    as_consumer: bool = True,
 ) -> dict[Partition, int | WireError]:
     """First (EARLIEST) or next (LATEST) offset of each partition, asked from all leaders at once.
 
-    With `committed` the end is the last stable offset, else the high watermark. A leader that was just elected
-    answers OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
+    With `committed` the end is the last stable offset, else the high watermark; for who is no consumer it is the log
+    end offset, with what is not on all in-sync replicas yet. A leader that was just elected answers
+    OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
     """
     by_leader: dict[int, dict[str, list[int]]] = {}
     found: dict[Partition, int | WireError] = {}
@@ -38,7 +48,7 @@ async def list_offsets(
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 connection = await client.to(leader)
-                answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
+                answer = await connection.request(_request(wanted, which, committed, as_consumer), newest=8, oldest=1)
         except (TimeoutError, WireError) as error:
             said = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
             found.update({(topic, partition): said for topic, parts in wanted.items() for partition in parts})
@@ -91,10 +101,10 @@ async def delete_before(
     return outcome
 
 
-def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListOffsetsRequest:
+def _request(wanted: dict[str, list[int]], which: int, committed: bool, as_consumer: bool) -> ListOffsetsRequest:
     one = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=_CONSUMER if as_consumer else _DEBUGGER,
         isolation_level=1 if committed else 0,
         topics=[
             one(
