@@ -24,7 +24,7 @@ Clusters = tuple[Cluster, Cluster]
 Told = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
 STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
 LENIENT = Policies(CONTINUE, CONTINUE, CONTINUE, CONTINUE)
-CUT = ["cut-stop", "cut-go", "cut-late-stop", "cut-late-go", "cut-late-short"]
+CUT = ["cut-stop", "cut-go", "cut-late-stop", "cut-late-go", "cut-late-short", "cut-late-resent"]
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +132,13 @@ def cuts(threes: Clusters, both: Pair) -> dict[str, Cut]:
     cluster, a, b = threes[0], both.a, both.b
     flows = {name: _flow(both, name, STRICT if "stop" in name else LENIENT) for name in CUT}
     before: dict[str, list[Seen]] = {}
+    resent = some_records(50)
 
     def lose(name: str, count: int, end: int, idle: bool) -> list[Seen]:
-        _write(a, name, count)
+        if "resent" in name:
+            a.write(name, resent, per_batch=10)
+        else:
+            _write(a, name, count)
         if idle:
             copy(flows[name])
         _until(lambda: b.bounds(f"A.{name}")[1], end)
@@ -145,7 +149,9 @@ def cuts(threes: Clusters, both: Pair) -> dict[str, Cut]:
             cluster, a, CUT, 2, 3, lambda: before.update({name: lose(name, 50, 150, "late" in name) for name in CUT})
         )
         for name in CUT:
-            _write(a, name, 20 if "short" in name else 80, 20)
+            if "resent" in name:
+                a.write(name, [*some_records(1), *resent], per_batch=10)
+            _write(a, name, 0 if "resent" in name else 20 if "short" in name else 80, 20)
 
     def cut(name: str, outcome: Outcome) -> Cut:
         sides = [[log.read(one, n) for n in (0, 1)] for log, one in ((a, name), (b, f"A.{name}"))]
@@ -181,6 +187,14 @@ def test_a_source_that_has_lost_its_end_is_followed_from_there(cuts: dict[str, C
     one = cuts[name]
     assert one.told == ([], [(0, "source-truncated", 50, 100, 150)])
     assert one.before[:100] == one.source[0][:100]
+    assert one.mirror == [one.before + one.source[0][100:], one.source[1]]
+
+
+def test_records_that_are_sent_again_behind_another_are_copied_again(cuts: dict[str, Cut]) -> None:
+    """None of them is left out, the other one not either, and what is there twice is counted."""
+    one = cuts["cut-late-resent"]
+    assert one.told == ([], [(0, "copied-twice", 50, 100, 150)])
+    assert one.before[100:] == one.source[0][101:]
     assert one.mirror == [one.before + one.source[0][100:], one.source[1]]
 
 

@@ -361,6 +361,7 @@ class Copier:
                 flow.policies,
                 flow.reading,
                 self._gaps,
+                flow.buffer_memory,
                 lost=self._lost,
                 notice=self._notice,
             )

@@ -22,6 +22,8 @@ _PATIENCE = 7
 _TELL_AFTER = 5.0
 # A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
 _IN_FLIGHT = 5
+# For so long after a batch a broker is taken to know its producer. It costs a round trip after each such pause.
+_REMEMBERED = 1.0
 
 
 class State(enum.Enum):
@@ -137,7 +139,7 @@ class Cursor:
     filling: int = 0  # transactions under way for the gap that comes next
     asked: int = 0  # offsets of that gap for which there is one
     marked: int = 0  # and for which it has ended
-    proven: bool = False  # the target has taken a batch since the last start, so it knows our sequence
+    proven_at: float | None = None  # when the target has last taken a batch since the start: it knew our sequence then
     largest: int = 0  # the mirror's limit for batches, once it has been met
     too_large: int = 0  # size of a batch that the mirror did not take
     unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
@@ -145,6 +147,7 @@ class Cursor:
     earlier: "Cursor | None" = None  # of the same partition in this lease: what it has under way comes first
     familiar: bool = True  # whether the ledger was asked for all that is known about it
     cut_at: int | None = None  # the source says that its log is another one from here on
+    unsure: bool = False  # whether the source still has what was copied last must be looked at, come what may
     refusal: Refusal | None = None
     trouble: Refusal | None = None  # what keeps it waiting, when that takes long
     faults: int = 0  # in a row, without progress
@@ -160,8 +163,9 @@ class Cursor:
         self.fetch_at = position.source
         self.epoch = position.epoch
         self.append_at = self.plan_at = position.target
-        self.proven = False
+        self.proven_at = None
         self.cut_at = None
+        self.unsure = False
         self.keeps = keeps
         self.state = State.COPYING
         if keeps and position.source > position.target:
@@ -266,11 +270,13 @@ class Cursor:
         """How many more batches may be under way.
 
         A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
-        right behind would land in its place; so the first goes alone.
+        right behind would land in its place; so the first goes alone. It may forget us, too: it looks every some
+        minutes, and goes by the records' own times. So the first after a pause goes alone as well.
         """
         if self._must_be_recorded or isinstance(self.queue[0][0], Gap):
             return 0
-        return (_IN_FLIGHT if self.proven else 1) - len(self.in_flight)
+        proven = self.proven_at is not None and time.monotonic() - self.proven_at < _REMEMBERED
+        return (_IN_FLIGHT if proven else 1) - len(self.in_flight)
 
     @property
     def _must_be_recorded(self) -> bool:
@@ -313,7 +319,7 @@ class Cursor:
         parcel = sent.parcel
         end = sent.target_offset + parcel.batch.count
         self.position = Position(parcel.next_source, end, parcel.epoch, self.mirror_id)
-        self.proven = True
+        self.proven_at = time.monotonic()
         self.is_well()
 
     def is_well(self) -> None:

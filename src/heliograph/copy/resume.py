@@ -35,6 +35,7 @@ async def resume(
     policies: Policies,
     reading: Reading,
     gaps: Gaps,
+    search_bytes: int,
     *,
     lost: Callable[[Cursor, str, bool], None],
     notice: Callable[[Notice], None],
@@ -96,12 +97,18 @@ async def resume(
             cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
         else:
             lost(cursor, decision.text, decision.suspicious)
-    passed = await verified(found, Clusters(source, sources, target, mirrors, ledger), policies, lost)
-    passed = await _write_down(passed, ledger, seen, lost)
+    clusters = Clusters(source, sources, target, mirrors, ledger, reading.committed_only, search_bytes)
+    passed = await verified(found, clusters, policies, lost)
+    refused = [each for each in found if each.cursor.refusal is not None]  # groups are translated all the same
+    passed = await _write_down(passed, refused, ledger, seen, lost)
     for each in passed:
         _tell(each, notice)
-        _start(each)
-    return [each.cursor for each in passed]
+        if each.again:
+            each.cursor.unsure = True
+            lost(each.cursor, "others have written to the mirror: what is ours is compared once more", False)
+        else:
+            _start(each)
+    return [each.cursor for each in passed if not each.again]
 
 
 def _not_final(mirror_end: int, log_end: int | WireError | None) -> str | None:
@@ -159,11 +166,17 @@ def _decide(facts: Facts, policies: Policies, intervals: Intervals) -> Go | NoGo
 
 
 async def _write_down(
-    passed: list[Resumed], ledger: Ledger, seen: int, lost: Callable[[Cursor, str, bool], None]
+    passed: list[Resumed],
+    refused: list[Resumed],
+    ledger: Ledger,
+    seen: int,
+    lost: Callable[[Cursor, str, bool], None],
 ) -> list[Resumed]:
     """What was found out about mirrors, and how to go on. If another process has written about one of them meanwhile,
     its word counts: then all is to be looked at again."""
-    corrected = [Entry(each.read, each.facts.mirror_id, (new,)) for each in passed for new in each.corrections]
+    corrected = [
+        Entry(each.read, each.facts.mirror_id, (new,)) for each in (*refused, *passed) for new in each.corrections
+    ]
     await ledger.write(corrected)
     decided = {
         Entry(each.read, each.facts.mirror_id, (new,)): each

@@ -1,19 +1,26 @@
 """What is known about a cursor while its position is being checked, and how to look at single batches of both logs."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Facts, Go
-from heliograph.model.intervals import Interval
+from heliograph.copy.visible import visible, visible_records
+from heliograph.model.flow import MIB
+from heliograph.model.intervals import NO_END, Interval, Intervals
 from heliograph.wire.batches import Batch, sequence, split
 from heliograph.wire.cluster import ClusterClient, Metadata
 from heliograph.wire.errors import WireError
 from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.recode import Plain
+from heliograph.wire.records import read_batches
 
 _LAST_BATCH = 1 << 20
 _AT_ONCE = Limits(32 << 20)
+T = TypeVar("T")
 Place = tuple[str, int]
 Found = dict[Place, Batch | WireError | None]
 
@@ -27,6 +34,7 @@ class Resumed:
     decision: Go
     epoch: int = -1  # leader epoch of the source's last copied record
     corrections: list[Interval] = field(default_factory=list)
+    again: bool = False  # this is to be written down, and then looked at once more
 
     @property
     def read(self) -> Place:
@@ -70,24 +78,60 @@ class Resumed:
             return True
         # Without topic ids and leader epochs only the records tell whether it is still the same log.
         known = self.decision.position == self.cursor.position and bool(self.facts.source_id)
-        return not self.empty and not known and not self.decision.decided
+        return not self.empty and (self.cursor.unsure or (not known and not self.decision.decided))
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Both sides, what their metadata said, and what is written down."""
+    """Both sides, what their metadata said, and what is written down. `search_bytes` is how much of a log may be read,
+    and how much memory may be used, when a place must be looked for."""
 
     source: ClusterClient
     sources: Metadata
     target: ClusterClient
     mirrors: Metadata
     ledger: Ledger
+    committed_only: bool = True
+    search_bytes: int = 64 * MIB
 
     async def originals(self, wanted: dict[Place, int]) -> Found:
         return await batches_at(self.source, self.sources, wanted)
 
     async def copies(self, wanted: dict[Place, int]) -> Found:
         return await batches_at(self.target, self.mirrors, wanted)
+
+    async def ask(self, one: Resumed, question: Callable[[Intervals], T]) -> T:
+        """What the intervals of a mirror say; those that are not in memory are read."""
+        return await self.ledger.ask(one.read, one.facts.mirror_id, question)
+
+    async def known(self, one: Resumed, since: int, most: int = NO_END) -> tuple[list[Interval], Interval | None]:
+        """The intervals of a mirror from an offset on, if they are too many the last of them; and that which begins at
+        its end or behind it."""
+        end = one.facts.mirror_end
+        return await self.ask(one, lambda intervals: (intervals.rows(since, end, most), intervals.after(end - 1)))
+
+    def source_records(self, one: Resumed, start: int, end: int) -> AsyncIterator[Plain]:
+        """What is to be copied of the source between two offsets."""
+        topic = self.sources.topics[one.cursor.key.topic]
+        return visible_records(self.source, topic, one.cursor.key.partition, start, end, self.committed_only)
+
+    def mirror_batches(self, one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
+        topic = self.mirrors.topics[one.cursor.key.mirror]
+        return read_batches(self.target, topic, one.cursor.key.partition, start, end)
+
+    async def visible_in_mirror(self, one: Resumed, start: int, end: int) -> set[int]:
+        """Where batches begin that readers of the mirror see."""
+        topic, partition = self.mirrors.topics[one.cursor.key.mirror], one.cursor.key.partition
+        found: set[int] = set()
+        async for intake in visible(self.target, topic, partition, start, end, committed_only=True):
+            found.update(parcel.batch.base_offset for parcel in intake.parcels)
+        return found
+
+    async def own_batches(self, one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
+        """What this flow has written to the mirror between two offsets; gaps, and what others wrote, are left out."""
+        async for batch in self.mirror_batches(one, start, end):
+            if batch.producer_id == one.cursor.producer_id and not batch.control:
+                yield batch
 
 
 async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Place, int]) -> Found:

@@ -23,7 +23,7 @@ _PARTITION_STATES = ("starting", "aligning", "copying", "caught-up", "waiting", 
 # Those that are worth a series before they happen: a counter that begins at 1 has not grown, for Prometheus.
 _KINDS = (
     *("data-loss", "source-truncated", "recreated-topic", "mirror-recreated", "mirror-truncated", "foreign-writer"),
-    *("parked", "limit-raised", "offsets-not-kept"),
+    *("parked", "limit-raised", "offsets-not-kept", "copied-twice"),
 )
 _REASONS = (Verdict.ACTIVE, Verdict.UNREADABLE, REFUSED)
 LEVELS = ("INFO", "WARNING", "ERROR")

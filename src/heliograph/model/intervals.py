@@ -15,9 +15,9 @@ from heliograph.model import pages as pages_module
 from heliograph.model.interval import Interval
 from heliograph.model.pages import IN_INDEX, NOT_HERE, Columns, Page, cut, page_of, unpack
 
-__all__ = ["Interval", "Intervals", "NotLoaded", "Others"]
+__all__ = ["NO_END", "Interval", "Intervals", "NotLoaded", "Others"]
 
-_NO_END = 1 << 63
+NO_END = 1 << 63
 _Key = Callable[[Interval], int]
 
 
@@ -84,6 +84,18 @@ class Intervals:
     @property
     def tail(self) -> Sequence[Interval]:
         return self._tail
+
+    def rows(self, since: int, until: int, most: int) -> list[Interval]:
+        """Those that reach or lie between two mirror offsets, if they are too many the last of them."""
+        end = self._find(until - 1, _target)
+        start = max(0, self._find(since, _target) - 1, end - most)
+        found: list[Interval] = []
+        parts = [(page, at) for page, at in zip(self._pages, self._first_numbers(), strict=False) if at < end]
+        columns = [(self._columns(page), at) for page, at in parts if at + page.size > start]
+        for some, at in columns:
+            found += [some.interval(number) for number in range(max(0, start - at), min(len(some), end - at))]
+        tail = self._first_numbers()[-1]
+        return found + self._tail[max(0, start - tail) : max(0, end - tail)]
 
     def first(self) -> Interval | None:
         return self._at(0) if len(self) else None
@@ -416,7 +428,7 @@ def _begins_again(interval: Interval, earlier: Interval) -> bool:
 def _own_end(interval: Interval, following: Interval | None) -> int:
     """The mirror offset at which the records of ours end that an interval begins with."""
     grown = 0 if following is None else following.shift - interval.shift
-    return _NO_END if following is None else following.target - max(0, grown)
+    return NO_END if following is None else following.target - max(0, grown)
 
 
 def _target(interval: Interval) -> int:

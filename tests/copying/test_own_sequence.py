@@ -1,0 +1,192 @@
+"""Batches of our own that are not where they belong: a broker that has forgotten a producer takes any of them."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from copying.simulated import OURS, Logs, check_translation, values_of
+from heliograph.model.flow import FAIL, Policies
+from heliograph.model.intervals import Interval
+
+STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
+VALUES = [b"v%d" % number for number in range(200)]
+
+
+def _copied(count: int = 100) -> Logs:
+    """Of 130 records, so many are copied, and all are planned."""
+    logs = Logs()
+    logs.write(*VALUES[:count])
+    logs.copy()
+    logs.write(*VALUES[count:130])
+    logs.record([interval for interval, _values in logs.plan()])
+    return logs
+
+
+def _check_all_is_there(logs: Logs) -> None:
+    logs.copy()
+    missing = Counter(value for _offset, value in values_of(logs.source))
+    missing -= Counter(value for _offset, value in values_of(logs.mirror))
+    assert not missing
+    check_translation(logs)
+
+
+def _finish(logs: Logs) -> None:
+    _check_all_is_there(logs)
+    assert logs.recover(STRICT).counts == {}
+
+
+def _refused(logs: Logs, source_offset: int) -> None:
+    for _lease in range(2):  # the next one finds the same
+        refusal = logs.recover(STRICT).refusal
+        assert refusal is not None
+        assert (refusal.reason, refusal.source_offset) == ("out-of-sequence", source_offset)
+    last_places = {value: offset for offset, value in values_of(logs.mirror)}
+    for offset, value in values_of(logs.source):
+        target = logs.intervals.target_of(offset, "id", logs.mirror_end)
+        assert target is not None
+        assert target <= last_places.get(value, logs.mirror_end), f"{target} is too late for source offset {offset}"
+
+
+def test_records_that_are_missing_stop_the_partition() -> None:
+    logs = _copied()
+    logs.append(VALUES[110:120], 110)
+    _refused(logs, 100)
+
+
+def test_records_that_are_missing_are_copied_where_the_policy_says_so() -> None:
+    logs = _copied()
+    logs.append(VALUES[110:120], 110)
+    logs.append(VALUES[120:130], 120)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (100, {"copied-twice": 20})
+    assert logs.shift == -10  # as the broker goes on with number 130
+    _finish(logs)
+
+
+def test_records_that_are_there_twice_stop_the_partition() -> None:
+    logs = _copied(110)
+    logs.append(VALUES[100:110], 100)
+    _refused(logs, 110)
+
+
+def test_records_that_are_there_twice_are_counted_where_the_policy_says_so() -> None:
+    logs = _copied(110)
+    logs.append(VALUES[100:110], 100)
+    logs.append(VALUES[110:115], 110)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (115, {"copied-twice": 10})
+    assert logs.shift == 10
+    _finish(logs)
+
+
+def test_a_refusal_that_was_lifted_goes_on_as_if_it_had_never_been() -> None:
+    logs = _copied()
+    logs.append(VALUES[110:120], 110)
+    _refused(logs, 100)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (100, {"copied-twice": 10})
+    _finish(logs)
+
+
+def test_somebody_elses_records_are_told_apart_from_our_own_that_are_missing() -> None:
+    logs = _copied()
+    logs.append([b"theirs"] * 3, 0, producer=5)
+    logs.append(VALUES[110:120], 110)
+    found = logs.recover()
+    assert found.counts == {"foreign-writer": 3, "copied-twice": 10}
+    _finish(logs)
+
+
+@pytest.mark.parametrize("what", ["missing", "twice", "cut"])
+def test_somebody_else_who_writes_right_after_hides_nothing(what: str) -> None:
+    """It was decided to go back in the source, and before that is done the mirror gets records of others."""
+    logs = _copied(110 if what == "twice" else 100)
+    if what == "missing":
+        logs.append(VALUES[110:120], 110)
+    elif what == "twice":
+        logs.append(VALUES[100:110], 100)
+    else:
+        logs.cut(90)
+        logs.write(*(b"new%d" % number for number in range(60)))
+    goes_on = logs.recover(cut_at=90 if what == "cut" else None).position
+    assert goes_on is not None
+    logs.append([b"theirs"], 0, producer=5)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (goes_on.source, {"foreign-writer": 1})
+    _finish(logs)
+
+
+def test_what_was_planned_after_going_back_is_believed() -> None:
+    logs = _copied()
+    logs.cut(90)
+    logs.write(*(b"new%d" % number for number in range(60)))
+    assert logs.recover(cut_at=90).counts == {"source-truncated": 10}
+    logs.record([interval for interval, _values in logs.plan()])  # and then the copier dies
+    found = logs.recover(STRICT)
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (90, {})
+    _finish(logs)
+
+
+_events = st.lists(
+    st.tuples(st.sampled_from(["land", "refuse", "land again", "others", "marker", "cut"]), st.integers(1, 5)),
+    max_size=6,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_events, min_size=1, max_size=4))
+def test_no_record_is_left_out_whatever_lands(rounds: list[list[tuple[str, int]]]) -> None:
+    """In each round a copier sends on, and some batches are refused, land late or twice, or between those of others;
+    the source gets markers and is cut back. Then the position is found, and all is copied."""
+    logs, fresh = Logs(), itertools.count()
+    logs.write(*(b"first%d" % number for number in range(10)))
+    logs.copy()
+    told = 0
+    for events in rounds:
+        cut_at = _happen(logs, events, fresh)
+        last = [one for one in logs.mirror if one.producer_id == OURS][-1]
+        seen = any(event in ("refuse", "land again") for event, _size in events)
+        # A copier that hears where each batch has landed looks before the numbers can be right again.
+        assume(not seen or last.base_sequence != last.base_offset - logs.shift)
+        found = logs.recover(cut_at=cut_at)
+        told += sum(found.counts.values())
+        _check_all_is_there(logs)
+        more = sum(1 for _ in values_of(logs.mirror)) - sum(1 for _ in values_of(logs.source))
+        assert more == told if len(rounds) == 1 and cut_at is None else more <= told
+
+
+def _happen(logs: Logs, events: list[tuple[str, int]], fresh: Iterator[int]) -> int | None:
+    """Where the source was cut back, if it was."""
+    number = logs.mirror_end - logs.shift
+    sent: list[tuple[int, list[bytes]]] = []
+    for event, size in events:
+        if event == "marker":
+            logs.write(None)
+        elif event == "others":
+            logs.append([b"theirs"] * size, 0, producer=5)
+        elif event == "cut":
+            cut_at = max(1, logs.source_end - size)
+            logs.cut(cut_at)
+            logs.write(b"%d" % next(fresh))
+            return cut_at
+        elif event == "land again":
+            for first, values in sent[-size:][:1]:
+                logs.append(values, first)
+        else:
+            values = [b"%d" % next(fresh) for _ in range(size)]
+            logs.record([Interval(number + logs.shift, logs.source_end, size, "id", logs.shift)])
+            logs.write(*values)
+            if event == "land":
+                logs.append(values, number)
+            sent.append((number, values))
+            number += size
+    return None
