@@ -4,6 +4,7 @@
 #   make test      linters, types, layers and the whole test suite
 #   make bench     Heliograph and MirrorMaker 2 on six workloads, with a report (QUICK=1: two of them, in three minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
+#   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
 #   make pictures  draws docs/pictures anew: the commands and the dashboards of two flows that run for some minutes
 #   make install   leaves the command at .venv/bin/heliograph
@@ -17,7 +18,7 @@ STAMP  := $(VENV)/.installed
 ARCHIVE := $(VENV)/.archived
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets soak clean
+.PHONY: help install check-python check-java demo test lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -91,6 +92,9 @@ bench-topics: check-java $(STAMP) $(ARCHIVE)
 
 bench-offsets: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/kept_offsets.py $(ARGS)
+
+bench-ledger: check-java $(STAMP) $(ARCHIVE)
+	@$(BIN)/python bench/ledger.py $(ARGS)
 
 soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

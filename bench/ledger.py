@@ -47,7 +47,6 @@ _PARTITIONS = 10
 _PATIENCE = 120.0
 _FILL = 100_000
 _LONG, _EMPTY = "S", "E"  # aliases of the source: each has a ledger of its own
-_RUNS = 5
 _LOOK_UPS = 300
 
 
@@ -158,9 +157,9 @@ class Bench:
         size = sum(file.stat().st_size for file in files if file.suffix == ".log")
         _say(f"on disk: {size / 1e6:.1f} MB, {size / (self._gaps * _PARTITIONS):.2f} bytes for each gap")
 
-    async def starts(self) -> None:
+    async def starts(self, runs: int) -> None:
         found: dict[str, list[tuple[float, float]]] = {_LONG: [], _EMPTY: []}
-        for number in range(_RUNS):
+        for number in range(runs):
             for alias in (_LONG, _EMPTY) if number % 2 else (_EMPTY, _LONG):
                 found[alias].append(await self._start(alias))
         medians = {
@@ -248,23 +247,24 @@ class Bench:
         _say(f"the work of a lease of {len(partitions)} partitions: {len(pickle.dumps(work)) / 1e6:.2f} MB")
 
 
-async def _measure(folder: Path, source: SandboxCluster, target: SandboxCluster, gaps: int) -> None:
+async def _measure(folder: Path, source: SandboxCluster, target: SandboxCluster, gaps: int, runs: int) -> None:
     with closing(Bench(folder, source, target, gaps)) as bench:
         await bench.prepare()
         bench.disk()
         await bench.lease()
         await bench.translations()
-        await bench.starts()
+        await bench.starts(runs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gaps", type=int, default=60_000_000)
+    parser.add_argument("--runs", type=int, default=5, help="starts with each ledger; the medians are printed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, Sandbox() as sandbox:
         spec = ClusterSpec(settings={"log.retention.ms": "-1"}, fast_start=True)
         source, target = sandbox.start({"S": spec, "T": spec})
-        asyncio.run(_measure(Path(folder), source, target, options.gaps))
+        asyncio.run(_measure(Path(folder), source, target, options.gaps, options.runs))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,19 @@ def test_some_offsets_are_kept() -> None:
     assert len(said) == 6
 
 
+def test_a_ledger_with_some_history_is_measured() -> None:
+    said = program_said(_BENCH / "ledger.py", "--gaps", "100000", "--runs", "1").splitlines()
+    assert [line.split(":")[0].split(" ")[0] for line in said] == [
+        "100000",
+        "on",
+        "the",
+        "index",
+        "an",
+        "start",
+        "memory",
+    ]
+
+
 def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; found = bench.shortest();"
