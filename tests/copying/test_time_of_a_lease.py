@@ -13,6 +13,7 @@ from heliograph.copy.signals import Grant, Report, grant_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
+from heliograph.service.lease import Lease
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -84,7 +85,22 @@ def test_what_is_granted_to_another_attempt_is_not_taken(pair: Pair, topic: str)
     assert outcome.ended == "deadline"
 
 
-@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="there is no clock that runs on in sleep")
+_NEEDS_CLOCK = pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="there is no clock that runs on in sleep")
+
+
+@_NEEDS_CLOCK
+def test_the_driver_goes_by_the_same_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = 0.0
+    real = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
+    lease = Lease("lease", 0, ())
+    lease.goes_on(600.0)
+    assert lease.overdue_in() > 600.0
+    slept = 3600.0
+    assert lease.overdue_in() == 0.0
+
+
+@_NEEDS_CLOCK
 def test_a_lease_has_ended_after_the_machine_has_slept_beyond_its_deadline(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

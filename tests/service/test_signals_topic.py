@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from copying.lease import only
-from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.internal_topics import MissingTopics, ensure_internal_topics, ensure_signals_topic
 from heliograph.model.flow import Flow
-from heliograph.model.internal_topics import signals_topic
+from heliograph.model.internal_topics import PROGRESS, signals_topic
 from heliograph.service.status import last_status
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import BrokerError
+from heliograph.wire.following import Follower
 from logs import Pair, on, some_records
 from service.runner import running, until
 
@@ -62,6 +64,23 @@ def test_driver_and_leases_go_on_when_the_topic_between_them_is_another(
     driver = [one.message for one in caplog.records if "may be lost, so leases" in one.message]
     assert len(driver) == 1  # said once
     assert on(pair.b, lambda client: last_status(client, flow.source.alias)) is not None
+
+
+def test_a_topic_with_too_few_partitions_is_told_and_not_waited_for(pair: Pair, topic: str) -> None:
+    """Whoever has made it again by hand must hear what is wrong with it."""
+    flow = only(pair.flow(), topic)
+    flow = replace(flow, source=replace(flow.source, alias="narrow"))
+    name = signals_topic("narrow")
+    pair.b.create(name)
+
+    async def follow(client: ClusterClient) -> None:
+        async for _records in Follower(client, name, PROGRESS, 0, print).records():
+            pass
+
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        on(pair.b, follow)
+    with pytest.raises(MissingTopics, match="it has 1 partitions, and 3 are needed"):
+        on(pair.b, lambda client: ensure_signals_topic(flow, client))
 
 
 def test_a_status_that_cannot_be_told_does_not_end_the_telling(

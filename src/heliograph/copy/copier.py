@@ -445,7 +445,7 @@ class Copier:
             await asyncio.sleep(1.0)
 
     def _missed_commands(self, why: str) -> None:
-        said = "commands to it may be lost, and what it does not hear of ends it at its deadline"
+        said = "commands to it may be lost, and unless it is given more time it ends at its deadline"
         log.warning("%s: lease %s: %s; %s", self._work.flow.name, self._work.lease, why, said)
 
     def _take(self, grant: Grant) -> None:

@@ -351,11 +351,10 @@ class FlowRunner:
         return asking
 
     async def _make_signals(self) -> None:
-        """The topic through which leases are talked to is missing: have another."""
+        """The topic through which leases are talked to is missing, or a partition of it: have another."""
         try:
-            if not (await self._target.metadata([self._signals])).topics[self._signals].error:
-                return
-            if self._complaints.is_new("signals", "missing"):
+            missing = (await self._target.metadata([self._signals])).topics[self._signals].error
+            if missing and self._complaints.is_new("signals", "missing"):
                 log.warning("%s: internal topic %s is missing: it is created again", self.flow.name, self._signals)
             await ensure_signals_topic(self.flow, self._target)
             self._complaints.is_well("signals")
@@ -392,7 +391,8 @@ class FlowRunner:
         been lost.
         """
         return (
-            self._assignment[lease.number : lease.number + 1] == (lease.partitions,)
+            lease.number < len(self._assignment)
+            and set(self._assignment[lease.number]) == set(lease.partitions)
             and lease.age() < min(self.flow.lease_seconds * _RENEWALS, time.monotonic() - self._signals_lost)
             and self._mirrors.have_ids
             and lease.is_in_step
@@ -465,19 +465,17 @@ class FlowRunner:
         self._enough_loops()
         self._assigned.set()
         changes, ending = rearranged(list(self._leases.values()), self._assignment)
-        told = {name: self._assignment[self._leases[name].number] for name in changes}
         for name, change in changes.items():
             self._leases[name].partitions += change.added  # it holds them from now on, whenever it hears of them
         await self._end(ending)
         if changes:
-            await self._change(changes, told)
+            await self._change(changes)
 
-    async def _change(
-        self, changes: Mapping[str, Change], partitions: Mapping[str, tuple[MirrorPartition, ...]]
-    ) -> None:
-        """Tell leases that go on which partitions they have more or less; `partitions` are all they have then."""
+    async def _change(self, changes: Mapping[str, Change]) -> None:
+        """Tell leases that go on which partitions they have more or less."""
         for lease in await self._tell(changes):
-            lease.partitions = partitions[lease.id]
+            dropped = set(changes[lease.id].dropped)
+            lease.partitions = tuple(one for one in lease.partitions if one not in dropped)
 
     async def _tell(self, changes: Mapping[str, Change]) -> list[Lease]:
         """The leases that were told of their partitions. Those that could not be end soon: they get no more time."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import NO_ID, ClusterClient
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, BrokerError
 from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
 from heliograph.wire.records import Record, bounds, decode, own_topic
 
@@ -32,6 +32,8 @@ class Follower:
         On a connection of its own: a broker answers a connection's requests one after the other, and this one waits.
         """
         topic = await own_topic(self._client, self._topic)
+        if self._partition not in topic.leaders:
+            raise BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"internal topic {self._topic} has no {self._partition}")
         if self._id not in (NO_ID, topic.id):
             self._begin(0, "was deleted and created again")
         self._id = topic.id
