@@ -105,7 +105,7 @@ def test_a_lease_that_was_told_to_begin_anew_is_not_believed_about_before() -> N
 
 
 def test_reports_tell_the_mirror_and_those_of_earlier_versions_are_read() -> None:
-    progress = Progress(Position(5, 4, 3, ID.hex), 10, Copied(1, 2, 3, 4, 5), 2)
+    progress = Progress(Position(5, 4, 3, ID.hex), 10, Copied(1, 2, 3, 4, 5), 2, 10)
     key, value = Report("lease", 1, 0, Counts(), {ONE: progress}, ()).to_record()
     read = Report.from_record(key, value).changed[ONE]
     assert (read, read.position.mirror_id, read.position.epoch) == (progress, ID.hex, 3)

@@ -33,7 +33,7 @@ def test_no_partition_is_held_by_two_leases_though_one_does_not_hear_that_it_sha
         return outcome
 
     async def main() -> None:
-        async with running(flow, run_lease=deaf) as runner:
+        async with running(flow, "run", deaf) as runner:
             await until(lambda: len(runner.positions()) == 4)
             try:
                 await runner.change(replace(flow, tasks_max=2))
