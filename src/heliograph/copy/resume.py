@@ -11,7 +11,7 @@ from dataclasses import replace
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gaps import Gaps
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, NoGo, next_position
+from heliograph.copy.position import NOT_KEPT, Facts, NoGo, next_position
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.verify import verified
 from heliograph.copy.work import Notice
@@ -87,6 +87,8 @@ async def resume(
         cursor.intervals = ledger.of((cursor.key.topic, cursor.key.partition), cursor.mirror_id)
         decision = next_position(cursor.intervals, one, policies)
         if not isinstance(decision, NoGo):
+            if cursor.unsure:  # it was told with the first look
+                decision = replace(decision, events=tuple(told for told in decision.events if told[0] != NOT_KEPT))
             found.append(Resumed(cursor, one, decision))
         elif decision.final:
             cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
