@@ -66,6 +66,7 @@ class Logs:
     intervals: Intervals = field(default_factory=lambda: Intervals([Interval(0, 0, 0, "id")]))
     position: Position = field(default_factory=lambda: Position(0, 0))
     shift: int = 0
+    source_start: int = 0
 
     @property
     def source_end(self) -> int:
@@ -135,7 +136,7 @@ class Logs:
         self, cursor: Cursor, policies: Policies, search_bytes: int, counts: dict[str, int], texts: list[str]
     ) -> bool:
         """One look; whether it takes another."""
-        facts = Facts(0, self.source_end, 0, self.mirror_end, "id", "m", sure=True)
+        facts = Facts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", sure=True)
         decision = next_position(self.intervals, facts, policies)
         assert isinstance(decision, Go), decision
         one = Resumed(cursor, facts, decision)

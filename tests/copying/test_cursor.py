@@ -1,5 +1,7 @@
 """What a cursor holds back, and how far it says it has got."""
 
+import pytest
+
 from heliograph.copy.cursor import Budget, Chunk, Cursor
 from heliograph.copy.intake import Intake, LeftOut, Parcel
 from heliograph.copy.work import MirrorPartition, Position
@@ -43,6 +45,25 @@ def test_what_comes_behind_a_gap_waits_until_it_is_written_down() -> None:
     cursor.recorded(1)
     assert cursor.may_send == 1
     assert not _take(cursor, _parcel((117, 5)), next_source=122)
+
+
+def test_the_first_batch_after_a_start_and_after_a_pause_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that has forgotten us takes any sequence: if it refused the first, it would take the second instead."""
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    cursor = _cursor()
+    _take(cursor, *(_parcel((100 + number, 1)) for number in range(20)), next_source=120)
+    sent = cursor.pop()
+    assert cursor.may_send == 0
+    cursor.settle(sent)
+    cursor.landed(sent)
+    assert cursor.may_send == 5
+    now += 0.9
+    assert cursor.may_send == 5
+    now += 0.2
+    assert cursor.may_send == 1
+    cursor.pop()
+    assert cursor.may_send == 0
 
 
 def test_a_record_that_is_being_parked_is_not_passed_over_before_it_is() -> None:

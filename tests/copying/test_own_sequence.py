@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from copying.simulated import OURS, Logs, check_translation, values_of
-from heliograph.model.flow import FAIL, Policies
+from heliograph.model.flow import CONTINUE, FAIL, Policies
 from heliograph.model.intervals import Interval
 
 STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
@@ -136,13 +136,42 @@ def test_what_was_planned_after_going_back_is_believed() -> None:
     _finish(logs)
 
 
+def test_records_that_are_missing_and_gone_from_the_source_are_lost_and_that_is_told() -> None:
+    logs = _copied()
+    logs.append(VALUES[110:120], 110)
+    logs.source_start = 105
+    for _lease in range(2):
+        refusal = logs.recover(Policies(FAIL, FAIL, CONTINUE, FAIL)).refusal
+        assert refusal is not None
+        assert (refusal.reason, refusal.source_offset) == ("data-loss", 100)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (105, {"data-loss": 5, "copied-twice": 10})
+    logs.copy()
+    assert {value for _offset, value in values_of(logs.mirror)} == {*VALUES[:100], *VALUES[105:130]}
+    assert logs.recover(STRICT).counts == {}
+
+
+def test_what_compaction_has_taken_out_of_the_mirror_is_not_missing() -> None:
+    logs = Logs()
+    for number in range(5):
+        logs.write(*VALUES[10 * number : 10 * number + 10])
+        logs.copy()
+    del logs.mirror[3]
+    logs.append([b"theirs"], 0, producer=5)
+    assert logs.recover().counts == {"foreign-writer": 1}
+    logs.write(*VALUES[50:60])
+    logs.copy()
+    assert logs.recover(STRICT).counts == {}
+
+
 _events = st.lists(
     st.tuples(st.sampled_from(["land", "refuse", "land again", "others", "marker", "cut"]), st.integers(1, 5)),
     max_size=6,
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(_events, min_size=1, max_size=4))
 def test_no_record_is_left_out_whatever_lands(rounds: list[list[tuple[str, int]]]) -> None:
     """In each round a copier sends on, and some batches are refused, land late or twice, or between those of others;

@@ -262,8 +262,8 @@ ON_FOREIGN_WRITER = Setting(
     "heliograph.on.foreign.writer",
     _POLICY,
     FAIL,
-    "When somebody else has written to a mirror, which is then not a copy any more: stop that partition, or go on "
-    "behind their records.",
+    "When somebody else has written to a mirror, or batches of Heliograph's own are missing there or there twice, so "
+    "that it is not a copy any more: stop that partition, or go on behind them, with what is missing copied then.",
     places.FLOW,
     acted=True,
 )

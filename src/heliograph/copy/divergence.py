@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from heliograph.copy.agreement import agreed
 from heliograph.copy.claims import Claims
 from heliograph.copy.matching import RECORD_COST, Tail, content_of
-from heliograph.copy.position import Event, Go, not_kept
+from heliograph.copy.position import Event, Go, lost_records, not_kept
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
@@ -131,10 +131,22 @@ def _not_searched(one: Resumed, common: int, source: int, clusters: Clusters) ->
 
 def _go_on_from(one: Resumed, source: int, *events: Event) -> None:
     end, shift = one.facts.mirror_end, one.decision.shift
+    events = (*_also(one), *events)
     if one.decision.keeps and source != end:
         events = (*events, not_kept("the source was cut back"))
     new = Interval(end, source, 0, one.facts.source_id, shift)
     one.decision = Go(Position(source, end), new, shift, events=events)
+
+
+def _also(one: Resumed) -> Iterator[Event]:
+    """What was passed over besides: how much retention has taken depends on where the source was cut back."""
+    cut_at, facts = one.cursor.cut_at, one.facts
+    for event in one.decision.events:
+        copied = one.cursor.intervals.covering(one.own_end - 1)
+        if event[0] == "data-loss" and cut_at is not None and copied is not None:
+            yield lost_records(min(cut_at, copied.source_of(one.own_end)), facts)
+        else:
+            yield event
 
 
 async def _common_end(one: Resumed, clusters: Clusters, policies: Policies) -> tuple[int, int]:

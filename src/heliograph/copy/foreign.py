@@ -118,7 +118,9 @@ async def _go_on_out_of_sequence(
     assert known is not None
     claims = await _claims(one, start, clusters)
     common, before = claims.behind(start) or (start, known.source_of(start))
-    missing_from = (claims.behind(written.reached + known.shift) or (common, before))[1]
+    reached, missing_from = claims.behind(written.reached + known.shift) or (common, before)
+    if gone := claims.before_source(facts.source_start):  # from the source, but they were copied
+        common = max(common, min(claims.at(gone - 1)[0] + 1, reached))
     goes_on = policies.foreign_writer == CONTINUE
     tail, source = None, one.decision.position.source
     if known.source_id == facts.source_id:  # else the topic was made again, and a policy has let it pass

@@ -12,7 +12,7 @@ from functools import partial
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gaps import Gaps
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, Go, NoGo, next_position
+from heliograph.copy.position import NOT_KEPT, Facts, Go, NoGo, next_position
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.verify import verified
 from heliograph.copy.work import Notice
@@ -92,6 +92,8 @@ async def resume(
             continue  # it was dropped meanwhile
         cursor.intervals = ledger.of(place, cursor.mirror_id)
         if not isinstance(decision, NoGo):
+            if cursor.unsure:  # it was told with the first look
+                decision = replace(decision, events=tuple(told for told in decision.events if told[0] != NOT_KEPT))
             found.append(Resumed(cursor, one, decision))
         elif decision.final:
             cursor.give_up(decision.reason, decision.text, decision.source_offset, one.mirror_end)
@@ -174,15 +176,11 @@ async def _write_down(
 ) -> list[Resumed]:
     """What was found out about mirrors, and how to go on. If another process has written about one of them meanwhile,
     its word counts: then all is to be looked at again."""
-    corrected = [
-        Entry(each.read, each.facts.mirror_id, (new,)) for each in (*refused, *passed) for new in each.corrections
-    ]
-    await ledger.write(corrected)
-    decided = {
-        Entry(each.read, each.facts.mirror_id, (new,)): each
-        for each in passed
-        if (new := each.decision.new) is not None
-    }
+    found = [(each, new) for each in (*refused, *passed) for new in each.corrections]
+    found += [(each, each.decision.new) for each in passed if each.decision.new is not None]
+    entries = [(Entry(each.read, each.facts.mirror_id, (new,)), each) for each, new in found]
+    await ledger.write([entry for entry, _each in entries if entry.intervals[0].count > 0])
+    decided = {entry: each for entry, each in entries if entry.intervals[0].count == 0}
     overtaken = {decided[entry].cursor for entry in await ledger.decide(list(decided), seen)}
     for cursor in overtaken:
         lost(cursor, "another process has written to the ledger about this mirror partition", False)

@@ -50,7 +50,8 @@ class Policies:
       lets retention take more; so the default is to go on.
     - recreated_topic: the source topic was deleted and made again. Two topics in one mirror cannot be told apart later;
       so the default is to stop.
-    - foreign_writer: somebody else has written to the mirror, which is then not a copy any more: stop.
+    - foreign_writer: somebody else has written to the mirror, or batches of our own are missing there or there twice:
+      it is not a copy any more. Stop.
     - refused_record: the target does not take a record. `continue` parks it in a topic of its own: stop, as nobody may
       be looking there.
     """
