@@ -23,7 +23,7 @@ from heliograph.model.ledger_records import (
     Index,
     Packed,
     Partition,
-    author_of,
+    about,
     from_index,
     from_record,
     page_data,
@@ -249,13 +249,13 @@ class Ledger:
         async for record in read(self._target, topic, JOURNAL, start, end):
             if record.key is None or record.value is None:
                 continue
-            entry = from_record(record.key, record.value)
-            if only is not None and entry.partition not in only:
+            partition, author = about(record.key)
+            if only is not None and partition not in only:
                 continue
+            entry = from_record(record.key, record.value)
             state = self._state(entry.partition, entry.mirror_id)
             if record.offset <= state.written:
                 continue
-            author = author_of(record.key)
             counts = state.counts(entry, author)
             if record.key in self._awaited:
                 self._awaited[record.key] = counts

@@ -146,7 +146,7 @@ class Intervals:
             raise NotLoaded(page)
         return unpack(data, page.first)
 
-    def _changed(self) -> None:
+    def _pages_changed(self) -> None:
         self._starts = self._forward = None
 
     # --- by mirror offset -----------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class Intervals:
         if _own_end(new[-1], following) < end:  # planned on the assumption of other gaps
             after = len(tail)
         tail[first - len(left) : after] = [*left, *new, *right]
-        self._changed()
+        self._forward = None
         if len(tail) >= 2 * self.page_size:
             self._fold(len(tail) - self.page_size)
 
@@ -342,7 +342,7 @@ class Intervals:
             opened = [*(columns.interval(number) for number in range(len(columns))), *opened]
         if len(pages) < len(self._pages):
             self._pages, self._tail = pages, opened
-            self._changed()
+            self._pages_changed()
 
     def _fold(self, count: int) -> None:
         """Pack so many of the first intervals of the tail."""
@@ -356,7 +356,7 @@ class Intervals:
             self._pages[len(self._pages) - (before is not None) :] = [
                 Page(some[0] if before is None else before.first, some[-1], size, NOT_HERE)
             ]
-        self._changed()
+        self._pages_changed()
 
     def packed(self) -> list[Page]:
         """All of them as pages, as few as possible; what is here is not changed."""
@@ -385,7 +385,7 @@ class Intervals:
     def use_pages(self, pages: Sequence[Page], tail: Sequence[Interval] = ()) -> None:
         """These stand for all that is known from now on."""
         self._pages, self._tail = list(pages), list(tail)
-        self._changed()
+        self._pages_changed()
 
     def agree(self, planned: Iterable[Interval]) -> bool:
         """Whether all of this is known already, as far as it is in memory."""

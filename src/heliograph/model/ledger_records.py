@@ -64,10 +64,10 @@ def to_record(entry: Entry, author: str, number: int) -> tuple[bytes, bytes]:
     return _json([*entry.partition, first.target, last.end, entry.mirror_id, author, number]), _json(value)
 
 
-def author_of(key: bytes) -> str:
-    """Empty for an entry of version 0.1.0."""
-    parts = json.loads(key)
-    return str(parts[5]) if len(parts) > 5 else ""
+def about(key: bytes) -> tuple[Partition, str]:
+    """The partition that an entry is about, and its author: empty for version 0.1.0."""
+    topic, partition, _target, _end, *rest = json.loads(key)
+    return (topic, partition), rest[1] if len(rest) > 1 else ""
 
 
 def from_record(key: bytes, value: bytes) -> Entry:
