@@ -27,6 +27,7 @@ _SAMPLE_EVERY = 0.25
 _LEASES_END = 0.8
 _KEEPERS_END = 0.2
 _SPARK_ENDS = 0.8
+_UNHURRIED = 10.0
 # Leases that Spark can run side by side, also those of flows that come later. Only threads: they cost nothing idle.
 _SLOTS = 256
 
@@ -240,7 +241,9 @@ class Running:
             for task in (*asking, *flows):
                 task.cancel()
             await asyncio.gather(*asking, *flows, return_exceptions=True)
-        await finished(self._keepers(), _KEEPERS_END)
+        # What is written last is what MirrorMaker 2 goes by: nobody waits when everything is copied.
+        left = _LEASES_END + _KEEPERS_END - (time.monotonic() - began)
+        await finished(self._keepers(), max(left, _KEEPERS_END) if self._stop.is_set() else _UNHURRIED)
         for runner in self._runners():
             runner.sample()
             runner.close()
