@@ -131,3 +131,28 @@ def test_offsets_that_this_run_has_seen_to_be_empty_are_not_lost() -> None:
     known = Intervals([Interval(0, 0, 0, "s")])
     facts = Facts(101, 101, 100, 100, "s", "m", seen=Position(101, 100))
     assert next_position(known, facts, STRICT) == Go(Position(101, 100))
+
+
+def test_what_was_decided_holds_until_its_first_record_is_there() -> None:
+    """It was decided to go back to source offset 40, and planned; then everything ended before the first append."""
+    intervals = Intervals()
+    intervals.put([Interval(0, 0, 100, "id")])
+    intervals.put([Interval(100, 40, 0, "id")])
+    intervals.put([Interval(100, 40, 5, "id"), Interval(105, 50, 5, "id")])
+    facts = Facts(0, 200, 0, 100, "id", "m")
+    decision = next_position(intervals, facts, Policies())
+    assert isinstance(decision, Go)
+    assert decision.position == Position(40, 100)
+    paged = Intervals(pages=intervals.packed())
+    assert next_position(paged, facts, Policies()) == decision
+
+
+def test_the_rest_of_an_earlier_plan_decides_nothing() -> None:
+    """The second of two plans leaves a record out: the first then seems to have one more behind it."""
+    intervals = Intervals()
+    intervals.put([Interval(0, 0, 0, "id")])
+    intervals.put([Interval(0, 0, 30, "id")])
+    intervals.put([Interval(10, 10, 7, "id"), Interval(17, 18, 12, "id")])
+    decision = next_position(intervals, Facts(0, 35, 0, 29, "id", "m"), Policies())
+    assert isinstance(decision, Go)
+    assert decision.position == Position(30, 29)

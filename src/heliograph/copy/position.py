@@ -85,9 +85,6 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
         return _begin(facts, facts.source_end if facts.from_the_end else facts.source_start, 0, keep=True)
     source, shift = interval.source_of(facts.mirror_end), intervals.shift_at(facts.mirror_end)
     beginning = intervals.beginning(facts.mirror_end)
-    planned = intervals.covering(facts.mirror_end)
-    if planned is not None and planned.target == facts.mirror_end and planned.source < source:
-        beginning = planned  # only a decision goes back in the source, and the rest of what was planned then is here
     decided = False
     if beginning is not None and beginning.source_id == facts.source_id:
         decided = taken_over or not (beginning.kept and interval.kept)  # or it only says that a gap ends here

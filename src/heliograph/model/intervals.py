@@ -157,9 +157,9 @@ class Intervals:
         return self._at(number - 1) if number else None
 
     def beginning(self, target: int) -> Interval | None:
-        """What was decided to come next at this mirror offset, if nothing has been planned there since."""
+        """What was decided to come next at this mirror offset, or was planned there since."""
         last = self.covering(target)
-        return last if last is not None and last.target == target and last.count == 0 else None
+        return last if last is not None and last.target == target and last.is_decision else None
 
     def after(self, target: int) -> Interval | None:
         """The first that begins behind a mirror offset."""
@@ -260,7 +260,7 @@ class Intervals:
         until = self._find(end, _target)
         if until > 1:
             last = self._at(until - 1)
-            if last.target == end and last.count > 0:
+            if last.target == end and not last.is_decision:
                 until -= 1  # what is only planned to come may never come, or look otherwise then
         following = until
         for start in reversed(self._stretches()):
@@ -280,7 +280,7 @@ class Intervals:
         that place or an earlier one."""
         for start in self._stretches():
             begins = self._at(start)
-            there = begins.target < end or begins.count == 0
+            there = begins.target < end or begins.is_decision
             if following.target < begins.target <= end and there and _begins_again(begins, following):
                 following = begins
         return following
@@ -312,8 +312,9 @@ class Intervals:
         start, end = new[0].target, new[-1].end
         self._open(start, drop=start == end)
         beginning = self.covering(start)
-        if beginning is not None and beginning.target == start and beginning.fill and not new[0].fill and end > start:
-            new = [replace(new[0], fill=True), *new[1:]]
+        if beginning is not None and beginning.target == start < end:
+            fill, decided = beginning.fill or new[0].fill, beginning.is_decision
+            new = [replace(new[0], fill=fill, decided=decided), *new[1:]]
         tail = self._tail
         first = bisect_left(tail, start, key=_target)
         # A beginning without records is a decision about all that follows; what was planned there counts no more.

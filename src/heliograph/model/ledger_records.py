@@ -18,6 +18,7 @@ Partition = tuple[str, int]  # source topic, partition
 # Partitions of the ledger's topic.
 JOURNAL, INDEX, PAGES = 0, 1, 2
 _VERSION = 1
+_FILL, _DECIDED = 1, 2
 _START = b'["journal"]'  # the key of what tells where to begin reading
 
 
@@ -124,7 +125,7 @@ def to_index(packed: Packed) -> bytes:
             page.location,
             page.tag,
             page.size,
-            *(page.first.target, page.first.source, page.first.count, page.first.shift, int(page.first.fill)),
+            *(page.first.target, page.first.source, page.first.count, page.first.shift, _flags(page.first)),
             *(page.last.target, page.last.source, page.last.count, page.last.shift),
             source_ids.index(page.first.source_id),
             len(page.data),
@@ -150,10 +151,10 @@ def from_index(key: bytes, value: bytes) -> Packed:
     table, at = rest[: head["table"]], head["table"]
     pages = []
     for row in _sums(unpack_integers(table)) if table else ():
-        location, tag, size, target, source, count, shift, fill, *last, source_id, length = row
+        location, tag, size, target, source, count, shift, flags, *last, source_id, length = row
         name = head["source_ids"][source_id]
-        first = Interval(target, source, count, name, shift, bool(fill))
-        end = Interval(last[0], last[1], last[2], name, last[3], bool(fill) and size == 1)
+        first = Interval(target, source, count, name, shift, bool(flags & _FILL), bool(flags & _DECIDED))
+        end = first if size == 1 else Interval(last[0], last[1], last[2], name, last[3])
         pages.append(Page(first, end, size, location, rest[at : at + length], tag))
         at += length
     fields = head["since"], head["time"], era, number, head["filler"], tuple(head["unused"])
@@ -171,7 +172,7 @@ def page_value(page: Page) -> bytes:
     head = {
         "version": _VERSION,
         "size": page.size,
-        "first": [first.target, first.source, first.count, first.shift, first.fill],
+        "first": [first.target, first.source, first.count, first.shift, _flags(first)],
         "source_id": first.source_id,
     }
     return _json(head) + b"\n" + page.data
@@ -181,7 +182,7 @@ def page_data(value: bytes, page: Page) -> bytes | None:
     """The bytes of the page that the index tells of; None if this is another one."""
     head, rest = _split(value)
     first = page.first
-    same = head["first"] == [first.target, first.source, first.count, first.shift, first.fill]
+    same = head["first"] == [first.target, first.source, first.count, first.shift, _flags(first)]
     return rest if same and head["size"] == page.size and head["source_id"] == first.source_id else None
 
 
@@ -234,6 +235,10 @@ class Index:
             del known[mirror_id]
         if key in self.beaten:
             self.beaten.remove(key)
+
+
+def _flags(first: Interval) -> int:
+    return _FILL * first.fill + _DECIDED * first.decided
 
 
 def _differences(rows: Sequence[tuple[int, ...]]) -> list[list[int]]:

@@ -26,7 +26,7 @@ _CODES = "bhiq"  # signed integers of 1, 2, 4 and 8 bytes
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Intervals as columns. Of `fill` only the first interval of a page can have it."""
+    """Intervals as columns. Only the first interval of a page can be filled up to, or decided."""
 
     targets: Sequence[int]
     sources: Sequence[int]
@@ -34,14 +34,14 @@ class Columns:
     shifts: Sequence[int]
     source_id: str
     fill: bool
+    decided: bool
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def interval(self, number: int) -> Interval:
-        fill = self.fill and number == 0
-        values = self.targets[number], self.sources[number], self.counts[number]
-        return Interval(*values, self.source_id, self.shifts[number], fill)
+        values = self.targets[number], self.sources[number], self.counts[number], self.source_id, self.shifts[number]
+        return Interval(*values, self.fill, self.decided) if number == 0 else Interval(*values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ def fits_behind(before: Interval, interval: Interval) -> bool:
         and interval.source_id == before.source_id
         and interval.target - interval.shift >= before.target - before.shift
         and not interval.fill
+        and not interval.decided
     )
 
 
@@ -107,7 +108,9 @@ def unpack(data: bytes, first: Interval) -> Columns:
     targets = array("q", accumulate(chain((first.target,), widths[:-1])))
     sources = array("q", accumulate(chain((first.source,), map(add, widths[:-1], gaps))))
     shifts = array("q", accumulate(chain((first.shift,), grown[:-1])))
-    return Columns(targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill)
+    return Columns(
+        targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill, first.decided
+    )
 
 
 def pack_integers(columns: Sequence[Sequence[int]]) -> bytes:
