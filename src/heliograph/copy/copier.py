@@ -48,6 +48,7 @@ _INTERVALS_AT_ONCE = 50_000  # likewise
 _ASK_BELOW = 0.75  # of its time: a lease that has less left asks for more with every report
 _LOOK_AT_CLOCK = 1.0  # at least so often: our own timers stand still while the machine sleeps
 _DRAIN = 1.0  # how long a lease that ends waits for what is under way
+_CANCEL_EVERY = 0.1
 
 
 class Copier:
@@ -121,9 +122,11 @@ class Copier:
                 self._attempt,
             )
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            # asyncio.gather swallows a cancellation if one of its parts fails at the same moment: say it again.
+            while going_on := [task for task in self._tasks if not task.done()]:
+                for task in going_on:
+                    task.cancel()
+                await asyncio.wait(going_on, timeout=_CANCEL_EVERY)
             for writer in self._writers.values():
                 await writer.close()
             self._source.close()
