@@ -159,8 +159,12 @@ class Ledger:
             try:
                 return question(self.of(partition, mirror_id))
             except NotLoaded as missing:
-                async with self.reading:
-                    await self._load_page(partition, mirror_id, missing.page)
+                await self.load(partition, mirror_id, missing.page)
+
+    async def load(self, partition: Partition, mirror_id: str, page: Page) -> None:
+        """Read a page, so that whoever has missed it can ask again."""
+        async with self.reading:
+            await self._load_page(partition, mirror_id, page)
 
     # --- reading --------------------------------------------------------------------------------------------------
 

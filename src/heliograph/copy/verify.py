@@ -13,6 +13,7 @@ from heliograph.copy.divergence import go_on_after_cut, go_on_without_records
 from heliograph.copy.foreign import go_on_after_others
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.model.flow import Policies
+from heliograph.model.intervals import NotLoaded
 from heliograph.wire.batches import BadBatch, Batch
 from heliograph.wire.errors import WireError
 from heliograph.wire.recode import records_of
@@ -35,10 +36,28 @@ async def verified(found: Sequence[Resumed], clusters: Clusters, policies: Polic
         elif one.empty:
             if not go_on_without_records(one, policies):
                 continue
-        elif not await _passes(one, copies.get(one.written), originals.get(one.read), clusters, policies, lost):
+        elif not await _looked_up(one, copies.get(one.written), originals.get(one.read), clusters, policies, lost):
             continue
         passed.append(one)
     return passed
+
+
+async def _looked_up(
+    one: Resumed,
+    copied: Batch | WireError | None,
+    original: Batch | WireError | None,
+    clusters: Clusters,
+    policies: Policies,
+    lost: Lost,
+) -> bool:
+    """Whether it passes, with all pages of intervals that it takes to tell."""
+    while True:
+        try:
+            return await _passes(one, copied, original, clusters, policies, lost)
+        except NotLoaded as missing:
+            one.corrections.clear()
+            await clusters.ledger.load(one.read, one.facts.mirror_id, missing.page)
+            one.cursor.intervals = clusters.ledger.of(one.read, one.facts.mirror_id)
 
 
 async def _passes(
