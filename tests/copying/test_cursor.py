@@ -74,6 +74,15 @@ def test_a_record_that_is_being_parked_is_not_passed_over_before_it_is() -> None
     assert cursor.position == Position(101, 100)
 
 
+def test_what_was_fetched_before_a_fault_is_not_passed_over() -> None:
+    """The connection is lost while something waits to be written down: whoever writes finds nothing left of it."""
+    cursor = _cursor()
+    assert _take(cursor, _parcel((102, 1)), next_source=103)
+    cursor.begin_again("the connection was lost", suspicious=False)
+    cursor.recorded(len(cursor.unrecorded))
+    assert cursor.position == Position(100, 100)
+
+
 def test_nor_does_a_parcel_on_its_way_stand_for_it() -> None:
     cursor = _cursor()
     _take(cursor, _parcel((100, 1)), next_source=101)

@@ -254,7 +254,8 @@ class Cursor:
         """So much of what waited to be written down is."""
         for _ in range(count):
             self.unrecorded.popleft()
-        if not self.unrecorded and not self.keeps:
+        # Where all that was fetched has just been dropped, nothing is passed over.
+        if self.state is State.COPYING and not self.unrecorded and not self.keeps:
             self.pass_over()
 
     def pass_over(self) -> None:
