@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.model.ledger_records import Entry, about, from_record, to_record
+from heliograph.model.ledger_records import Author, Entry, about, from_record, to_record
 
 
 @st.composite
@@ -61,7 +61,7 @@ def test_intervals_survive_their_record(rows: tuple[Interval, ...], topic: str, 
     shifted = tuple(Interval(one.target, one.source, one.count, "s", shift) for one in rows)
     entry = Entry((topic, partition), "m", shifted)
     key, value = to_record(entry, "author", 7)
-    assert (from_record(key, value), about(key)) == (entry, ((topic, partition), "author"))
+    assert (from_record(key, value), about(key)) == (entry, ((topic, partition), Author("author", 7)))
 
 
 def test_the_last_interval_goes_on_until_another_begins() -> None:

@@ -227,7 +227,7 @@ def _packed(partition: Partition, mirror_id: str, state: State, pages: Sequence[
     same = before is not None and (before.era, before.written) == (state.era, state.written)
     number = before.number + 1 if before is not None and same else 0
     fields = state.written, state.since, state.time, state.era, number, state.intervals.filler, tuple(unused)
-    return Packed(partition, mirror_id, tuple(pages), *fields)
+    return Packed(partition, mirror_id, tuple(pages), *fields, state.author, state.written_by_others)
 
 
 def _too_many(pages: Sequence[Page], most: int) -> list[int]:

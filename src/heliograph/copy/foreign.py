@@ -191,8 +191,8 @@ def _go_on_behind(one: Resumed, number: int, since: Intervals, event: Event, pol
     last = before[0] if before else next(iter(since))
     source = last.source + last.count if before else last.source
     planned = since.ours(number, 1)
-    goes_back = bool(planned) and planned[0].decided and planned[0].source < source  # and that is not done yet
-    source = planned[0].source if goes_back else source
+    goes_back = bool(planned) and 0 <= planned[0].decided < source  # and that is not done yet
+    source = planned[0].decided if goes_back else source
     # Whether the source still has what is ours was not looked at, unless that decision was just made.
     one.again = one.cursor.cut_at is not None or not (one.cursor.unsure or goes_back)
     events = [event]

@@ -19,6 +19,7 @@ from heliograph.model.ledger_records import (
     INDEX,
     JOURNAL,
     PAGES,
+    Author,
     Entry,
     Index,
     Packed,
@@ -55,17 +56,22 @@ class State:
     time: int = 0
     era: int = 0
     packed: Packed | None = None  # as the index has it
-    author: str = ""
+    author: Author = field(default_factory=Author)
     written_by_others: int = -1
 
-    def counts(self, entry: Entry, author: str) -> bool:
-        """Whether the author of a decision had read all that others have written about this mirror partition."""
-        written = self.written_by_others if author and author == self.author else self.written
-        return entry.seen is None or written < entry.seen
+    def counts(self, entry: Entry, author: Author) -> bool:
+        """Whether the author of a decision had read all that others have written about this mirror partition. An entry
+        that its author has given up, and that lands behind a later one of theirs, does not count either."""
+        is_theirs = bool(author.name) and author.name == self.author.name
+        if is_theirs and author.number < self.author.number:
+            return False
+        return entry.seen is None or (self.written_by_others if is_theirs else self.written) < entry.seen
 
-    def has_read(self, record: Record, author: str) -> None:
-        if author != self.author:
+    def has_read(self, record: Record, author: Author) -> None:
+        if author.name != self.author.name:
             self.written_by_others, self.author = self.written, author
+        elif author.number > self.author.number:
+            self.author = author
         self.written, self.time = record.offset, record.timestamp
         self.since = record.offset if self.since < 0 else self.since
 
@@ -73,7 +79,8 @@ class State:
     def of(packed: Packed, loaded: Mapping[int, bytes], keep_packed: bool = True) -> "State":
         intervals = Intervals(pages=packed.pages, loaded=loaded, keep_packed=keep_packed)
         intervals.filler = packed.filler
-        return State(intervals, packed.written, packed.since, packed.time, packed.era, packed)
+        fields = packed.written, packed.since, packed.time, packed.era, packed
+        return State(intervals, *fields, packed.author, packed.written_by_others)
 
     def excerpt(self, partition: Partition, mirror_id: str, target: int | None) -> Packed:
         """For a lease: what it needs to go on at this mirror offset, by default at the last one that is known of."""
@@ -87,8 +94,8 @@ class State:
             assert first is not None
             assert last is not None
             pages = [Page(first, last, len(self.intervals), NOT_HERE)]
-        filler = self.intervals.filler
-        return Packed(partition, mirror_id, tuple(pages), self.written, self.since, self.time, self.era, filler=filler)
+        fields = self.written, self.since, self.time, self.era, 0, self.intervals.filler, ()
+        return Packed(partition, mirror_id, tuple(pages), *fields, self.author, self.written_by_others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ class Interval:
     incarnations of the source topic apart (empty where a broker has no topic ids). `shift` is how many offsets of the
     mirror before it hold no records of ours, but those of others, or markers that fill a gap: the sequence numbers of
     ours do not count them. `fill`: what the mirror holds before it was written only to get there, or is gone from the
-    source as well, and is cut off. `decided`: it was decided to go on so at this mirror offset, whatever stands before
-    it, and then planned; one without records is the decision itself.
+    source as well, and is cut off. `decided`: at this mirror offset it was decided, whatever stands before it, to go on
+    from that source offset, and then this was planned. One without records is the decision itself.
     """
 
     target: int
@@ -21,7 +21,7 @@ class Interval:
     source_id: str = ""
     shift: int = 0
     fill: bool = False
-    decided: bool = field(default=False, compare=False)
+    decided: int = field(default=-1, compare=False)
 
     @property
     def end(self) -> int:
@@ -33,13 +33,14 @@ class Interval:
         return self.source == self.target
 
     @property
-    def is_decision(self) -> bool:
-        return self.decided or self.count == 0
+    def decision(self) -> int:
+        """The source offset from which on it was decided to go on here; -1 if nothing was."""
+        return self.source if self.count == 0 else self.decided
 
     def source_of(self, target: int) -> int:
         return self.source + target - self.target
 
     def part(self, start: int, end: int) -> "Interval":
         fill = self.fill and start == self.target
-        decided = self.is_decision and start == self.target
+        decided = self.decision if start == self.target else -1
         return Interval(start, self.source_of(start), end - start, self.source_id, self.shift, fill, decided)

@@ -159,7 +159,9 @@ class Intervals:
     def beginning(self, target: int) -> Interval | None:
         """What was decided to come next at this mirror offset, or was planned there since."""
         last = self.covering(target)
-        return last if last is not None and last.target == target and last.is_decision else None
+        if last is None or last.target != target or last.decision < 0:
+            return None
+        return replace(last, source=last.decision, count=0)
 
     def after(self, target: int) -> Interval | None:
         """The first that begins behind a mirror offset."""
@@ -260,7 +262,7 @@ class Intervals:
         until = self._find(end, _target)
         if until > 1:
             last = self._at(until - 1)
-            if last.target == end and not last.is_decision:
+            if last.target == end and last.decision < 0:
                 until -= 1  # what is only planned to come may never come, or look otherwise then
         following = until
         for start in reversed(self._stretches()):
@@ -280,7 +282,7 @@ class Intervals:
         that place or an earlier one."""
         for start in self._stretches():
             begins = self._at(start)
-            there = begins.target < end or begins.is_decision
+            there = begins.target < end or begins.decision >= 0
             if following.target < begins.target <= end and there and _begins_again(begins, following):
                 following = begins
         return following
@@ -313,8 +315,8 @@ class Intervals:
         self._open(start, drop=start == end)
         beginning = self.covering(start)
         if beginning is not None and beginning.target == start < end:
-            fill, decided = beginning.fill or new[0].fill, beginning.is_decision
-            new = [replace(new[0], fill=fill, decided=decided), *new[1:]]
+            fill = beginning.fill or new[0].fill
+            new = [replace(new[0], fill=fill, decided=beginning.decision), *new[1:]]
         tail = self._tail
         first = bisect_left(tail, start, key=_target)
         # A beginning without records is a decision about all that follows; what was planned there counts no more.

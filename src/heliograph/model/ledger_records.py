@@ -18,7 +18,6 @@ Partition = tuple[str, int]  # source topic, partition
 # Partitions of the ledger's topic.
 JOURNAL, INDEX, PAGES = 0, 1, 2
 _VERSION = 1
-_FILL, _DECIDED = 1, 2
 _START = b'["journal"]'  # the key of what tells where to begin reading
 
 
@@ -65,10 +64,18 @@ def to_record(entry: Entry, author: str, number: int) -> tuple[bytes, bytes]:
     return _json([*entry.partition, first.target, last.end, entry.mirror_id, author, number]), _json(value)
 
 
-def about(key: bytes) -> tuple[Partition, str]:
-    """The partition that an entry is about, and its author: empty for version 0.1.0."""
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who has written an entry, and its number among theirs. Version 0.1.0 does not tell."""
+
+    name: str = ""
+    number: int = -1
+
+
+def about(key: bytes) -> tuple[Partition, Author]:
+    """The partition that an entry is about, and its author."""
     topic, partition, _target, _end, *rest = json.loads(key)
-    return (topic, partition), rest[1] if len(rest) > 1 else ""
+    return (topic, partition), Author(*rest[1:])
 
 
 def from_record(key: bytes, value: bytes) -> Entry:
@@ -107,6 +114,8 @@ class Packed:
     number: int = 0
     filler: str = ""
     unused: tuple[str, ...] = ()
+    author: Author = field(default_factory=Author)  # of the last entry
+    written_by_others: int = -1  # the offset of the last entry that is not theirs
 
     @property
     def key(self) -> bytes:
@@ -125,7 +134,8 @@ def to_index(packed: Packed) -> bytes:
             page.location,
             page.tag,
             page.size,
-            *(page.first.target, page.first.source, page.first.count, page.first.shift, _flags(page.first)),
+            *(page.first.target, page.first.source, page.first.count, page.first.shift),
+            *(int(page.first.fill), page.first.decided),
             *(page.last.target, page.last.source, page.last.count, page.last.shift),
             source_ids.index(page.first.source_id),
             len(page.data),
@@ -139,6 +149,7 @@ def to_index(packed: Packed) -> bytes:
         "time": packed.time,
         "filler": packed.filler,
         "unused": packed.unused,
+        "author": [packed.author.name, packed.author.number, packed.written_by_others],
         "source_ids": source_ids,
         "table": len(table),
     }
@@ -151,14 +162,15 @@ def from_index(key: bytes, value: bytes) -> Packed:
     table, at = rest[: head["table"]], head["table"]
     pages = []
     for row in _sums(unpack_integers(table)) if table else ():
-        location, tag, size, target, source, count, shift, flags, *last, source_id, length = row
+        location, tag, size, target, source, count, shift, fill, decided, *last, source_id, length = row
         name = head["source_ids"][source_id]
-        first = Interval(target, source, count, name, shift, bool(flags & _FILL), bool(flags & _DECIDED))
+        first = Interval(target, source, count, name, shift, bool(fill), decided)
         end = first if size == 1 else Interval(last[0], last[1], last[2], name, last[3])
         pages.append(Page(first, end, size, location, rest[at : at + length], tag))
         at += length
     fields = head["since"], head["time"], era, number, head["filler"], tuple(head["unused"])
-    return Packed((topic, partition), mirror_id, tuple(pages), written, *fields)
+    name, last, others = head["author"]
+    return Packed((topic, partition), mirror_id, tuple(pages), written, *fields, Author(name, last), others)
 
 
 def page_key(partition: Partition, mirror_id: str, page: Page) -> str:
@@ -172,7 +184,7 @@ def page_value(page: Page) -> bytes:
     head = {
         "version": _VERSION,
         "size": page.size,
-        "first": [first.target, first.source, first.count, first.shift, _flags(first)],
+        "first": [first.target, first.source, first.count, first.shift, first.fill, first.decided],
         "source_id": first.source_id,
     }
     return _json(head) + b"\n" + page.data
@@ -182,7 +194,7 @@ def page_data(value: bytes, page: Page) -> bytes | None:
     """The bytes of the page that the index tells of; None if this is another one."""
     head, rest = _split(value)
     first = page.first
-    same = head["first"] == [first.target, first.source, first.count, first.shift, _flags(first)]
+    same = head["first"] == [first.target, first.source, first.count, first.shift, first.fill, first.decided]
     return rest if same and head["size"] == page.size and head["source_id"] == first.source_id else None
 
 
@@ -235,10 +247,6 @@ class Index:
             del known[mirror_id]
         if key in self.beaten:
             self.beaten.remove(key)
-
-
-def _flags(first: Interval) -> int:
-    return _FILL * first.fill + _DECIDED * first.decided
 
 
 def _differences(rows: Sequence[tuple[int, ...]]) -> list[list[int]]:

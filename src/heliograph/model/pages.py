@@ -34,7 +34,7 @@ class Columns:
     shifts: Sequence[int]
     source_id: str
     fill: bool
-    decided: bool
+    decided: int
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -72,7 +72,7 @@ def fits_behind(before: Interval, interval: Interval) -> bool:
         and interval.source_id == before.source_id
         and interval.target - interval.shift >= before.target - before.shift
         and not interval.fill
-        and not interval.decided
+        and interval.decided < 0
     )
 
 
@@ -102,15 +102,17 @@ def pack_columns(targets: Sequence[int], sources: Sequence[int], counts: Sequenc
     return pack_integers([widths, list(map(sub, steps, widths)), list(map(sub, widths, counts)), grown])
 
 
-@lru_cache(maxsize=64)
 def unpack(data: bytes, first: Interval) -> Columns:
+    return _unpack(data, first, first.decided)  # which intervals do not compare
+
+
+@lru_cache(maxsize=64)
+def _unpack(data: bytes, first: Interval, decided: int) -> Columns:
     widths, gaps, rests, grown = unpack_integers(data)
     targets = array("q", accumulate(chain((first.target,), widths[:-1])))
     sources = array("q", accumulate(chain((first.source,), map(add, widths[:-1], gaps))))
     shifts = array("q", accumulate(chain((first.shift,), grown[:-1])))
-    return Columns(
-        targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill, first.decided
-    )
+    return Columns(targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill, decided)
 
 
 def pack_integers(columns: Sequence[Sequence[int]]) -> bytes:

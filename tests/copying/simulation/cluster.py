@@ -1,0 +1,227 @@
+"""A Kafka cluster of one broker in memory: answers the requests that copiers and packers send."""
+
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace as Answer
+from typing import Any
+
+from copying.simulation.fetching import Fetches
+from copying.simulation.log import Log
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION
+
+NODE = 1
+Reply = Callable[[Any], None]
+
+
+@dataclass
+class Topic:
+    id: uuid.UUID
+    partitions: list[Log]
+
+
+@dataclass
+class Appending:
+    """What a Produce request says of one partition."""
+
+    topic: str
+    partition: int
+    data: bytes
+
+
+@dataclass
+class SimulatedCluster:
+    name: str
+    topics: dict[str, Topic] = field(default_factory=dict)
+    refusals: dict[str, list[int]] = field(default_factory=dict)  # by topic: error codes for the next appends
+    _ids: int = 0
+
+    def create(self, name: str, partitions: int = 1) -> Topic:
+        """Or create again, with another id."""
+        self._ids += 1
+        gone = self.topics.get(name)
+        self.topics[name] = Topic(uuid.UUID(int=(hash_of(self.name) << 32) + self._ids), [])
+        self.topics[name].partitions = [Log() for _ in range(partitions)]
+        for log in gone.partitions if gone is not None else ():
+            log.changed()
+        return self.topics[name]
+
+    def log(self, name: str, partition: int = 0) -> Log | None:
+        topic = self.topics.get(name)
+        return topic.partitions[partition] if topic is not None and partition < len(topic.partitions) else None
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def handle(self, message: Any, fetches: Fetches, reply: Reply) -> None:
+        if isinstance(message, list):
+            reply(_appended([(one, *self._append(one)) for one in message]))
+            return
+        kind = type(message).__name__.removesuffix("Request")
+        if kind == "Fetch":
+            fetches.handle(self, message, reply)
+        else:
+            reply(getattr(self, f"_answer_{kind}")(message))
+
+    def _append(self, one: Appending) -> tuple[int, int]:
+        log = self.log(one.topic, one.partition)
+        if log is None:
+            return UNKNOWN_TOPIC_OR_PARTITION, -1
+        if self.refusals.get(one.topic):
+            return self.refusals[one.topic].pop(0), -1
+        return log.append(one.data)
+
+    def _answer_Metadata(self, message: Any) -> Any:
+        names = list(self.topics) if message.topics is None else [one.name for one in message.topics]
+        return Answer(
+            brokers=[Answer(node_id=NODE, host=self.name, port=9092)],
+            controller_id=NODE,
+            cluster_id=self.name,
+            topics=[self._described(name) for name in names],
+        )
+
+    def _described(self, name: str) -> Any:
+        known = self.topics.get(name)
+        return Answer(
+            name=name,
+            topic_id=known.id if known is not None else None,
+            is_internal=False,
+            error_code=0 if known is not None else UNKNOWN_TOPIC_OR_PARTITION,
+            partitions=[
+                Answer(partition_index=partition, leader_id=NODE, leader_epoch=log.epoch)
+                for partition, log in enumerate(known.partitions if known is not None else ())
+            ],
+        )
+
+    def _answer_ListOffsets(self, message: Any) -> Any:
+        def offset(log: Log | None, timestamp: int) -> dict[str, int]:
+            if log is None:
+                return {"error_code": UNKNOWN_TOPIC_OR_PARTITION, "offset": -1}
+            end = log.stable_end if message.isolation_level else log.end
+            return {"error_code": 0, "offset": log.start if timestamp == -2 else end}
+
+        return Answer(
+            topics=[
+                Answer(
+                    name=topic.name,
+                    partitions=[
+                        Answer(
+                            partition_index=part.partition_index,
+                            **offset(self.log(topic.name, part.partition_index), part.timestamp),
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in message.topics
+            ]
+        )
+
+    def _answer_OffsetForLeaderEpoch(self, message: Any) -> Any:
+        def end(log: Log | None, epoch: int) -> dict[str, int]:
+            if log is None:
+                return {"error_code": UNKNOWN_TOPIC_OR_PARTITION, "leader_epoch": -1, "end_offset": -1}
+            found = log.end_of(epoch) or (-1, -1)
+            return {"error_code": 0, "leader_epoch": found[0], "end_offset": found[1]}
+
+        return Answer(
+            topics=[
+                Answer(
+                    topic=topic.topic,
+                    partitions=[
+                        Answer(
+                            partition=part.partition, **end(self.log(topic.topic, part.partition), part.leader_epoch)
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in message.topics
+            ]
+        )
+
+    def _answer_DeleteRecords(self, message: Any) -> Any:
+        def delete(log: Log | None, offset: int) -> int:
+            if log is None:
+                return UNKNOWN_TOPIC_OR_PARTITION
+            return log.delete_before(log.end if offset == -1 else offset)
+
+        return Answer(
+            topics=[
+                Answer(
+                    name=topic.name,
+                    partitions=[
+                        Answer(
+                            partition_index=part.partition_index,
+                            error_code=delete(self.log(topic.name, part.partition_index), part.offset),
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in message.topics
+            ]
+        )
+
+    def _answer_DescribeConfigs(self, message: Any) -> Any:
+        def configs(name: str) -> list[Any]:
+            log = self.log(name)
+            values = {"max.message.bytes": log.largest if log is not None else 0, "segment.bytes": 1 << 30}
+            return [
+                Answer(name=key, value=str(value), config_source=1, read_only=False, is_sensitive=False)
+                for key, value in values.items()
+            ]
+
+        return Answer(
+            results=[
+                Answer(
+                    resource_name=one.resource_name,
+                    error_code=0,
+                    error_message=None,
+                    configs=configs(one.resource_name),
+                )
+                for one in message.resources
+            ]
+        )
+
+    def _answer_IncrementalAlterConfigs(self, message: Any) -> Any:
+        for one in message.resources:
+            log = self.log(one.resource_name)
+            for config in one.configs:
+                if log is not None and config.name == "max.message.bytes":
+                    log.largest = int(config.value)
+        return Answer(
+            responses=[
+                Answer(resource_name=one.resource_name, error_code=0, error_message=None) for one in message.resources
+            ]
+        )
+
+
+def hash_of(name: str) -> int:
+    return int.from_bytes(name.encode()[:4], "big")
+
+
+def parse_append(body: bytes) -> list[Appending]:
+    """A Produce request of versions 3 to 8."""
+    found = []
+    (transaction,) = struct.unpack_from(">h", body, 0)
+    at = 2 + max(0, transaction) + 6
+    (topics,) = struct.unpack_from(">i", body, at)
+    at += 4
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", body, at)
+        name = body[at + 2 : at + 2 + length].decode()
+        (partitions,) = struct.unpack_from(">i", body, at + 2 + length)
+        at += 6 + length
+        for _ in range(partitions):
+            partition, size = struct.unpack_from(">ii", body, at)
+            found.append(Appending(name, partition, body[at + 8 : at + 8 + size]))
+            at += 8 + size
+    return found
+
+
+def _appended(answers: Sequence[tuple[Appending, int, int]]) -> bytes:
+    """A Produce response of version 8."""
+    parts = [struct.pack(">i", len(answers))]
+    for one, error, base_offset in answers:
+        name = one.topic.encode()
+        parts.append(struct.pack(f">h{len(name)}si", len(name), name, 1))
+        parts.append(struct.pack(">ihqqqih", one.partition, error, base_offset, -1, 0, 0, -1))
+    return b"".join(parts) + struct.pack(">i", 0)

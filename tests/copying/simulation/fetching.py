@@ -1,0 +1,150 @@
+"""Fetch requests, once or in sessions, and waiting until there is something to say."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace as Answer
+from typing import TYPE_CHECKING, Any
+
+from copying.simulation.log import Log
+from heliograph.wire.errors import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_ID,
+)
+
+if TYPE_CHECKING:
+    from copying.simulation.cluster import SimulatedCluster
+
+Place = tuple[uuid.UUID, int]
+_NO_SESSION = -1
+
+
+@dataclass
+class Fetches:
+    """The sessions of one connection."""
+
+    loop: asyncio.AbstractEventLoop
+    session: int = 0
+    _count: int = 0
+    _wanted: dict[Place, Any] = field(default_factory=dict)
+    _told: dict[Place, tuple[int, int]] = field(default_factory=dict)  # high watermark and start of the last answer
+
+    def handle(self, cluster: "SimulatedCluster", message: Any, reply: Callable[[Any], None]) -> None:
+        asked = {(topic.topic_id, part.partition): part for topic in message.topics for part in topic.partitions}
+        full = message.session_epoch in (_NO_SESSION, 0)
+        if message.session_epoch == _NO_SESSION:
+            wanted = asked
+        elif message.session_epoch == 0:
+            self._count += 1
+            self.session = self._count
+            wanted = self._wanted = asked
+            self._told = {}
+        elif message.session_id != self.session:
+            reply(Answer(throttle_time_ms=0, error_code=FETCH_SESSION_ID_NOT_FOUND, session_id=0, responses=[]))
+            return
+        else:
+            for topic in message.forgotten_topics_data:
+                for partition in topic.partitions:
+                    self._wanted.pop((topic.topic_id, partition), None)
+            for place in asked:
+                self._wanted.pop(place, None)
+            self._wanted.update(asked)
+            wanted = self._wanted
+        number = 0 if message.session_epoch == _NO_SESSION else self.session
+        _Waiting(self, cluster, message, wanted, full, number, reply).look()
+
+
+@dataclass
+class _Waiting:
+    fetches: Fetches
+    cluster: "SimulatedCluster"
+    message: Any
+    wanted: dict[Place, Any]
+    full: bool
+    session: int
+    reply: Callable[[Any], None]
+    timer: asyncio.TimerHandle | None = None
+    is_over: bool = False  # the time to wait
+    done: bool = False
+
+    def _end_waiting(self) -> None:
+        self.is_over = True
+        self.look()
+
+    def look(self) -> None:
+        if self.done:
+            return
+        answers = {place: self._read(place, part) for place, part in self.wanted.items()}
+        telling = any(one.error_code or one.records or one.diverging_epoch is not None for one in answers.values())
+        wait = self.message.max_wait_ms / 1000
+        if not telling and wait and not self.is_over:
+            if self.timer is None:
+                self.timer = self.fetches.loop.call_later(wait, self._end_waiting)
+            for place in self.wanted:
+                log = self._log(place)
+                if log is not None:
+                    log.watchers.append(self.look)
+            return
+        self.done = True
+        if self.timer is not None:
+            self.timer.cancel()
+        self.reply(self._answer(answers))
+
+    def _log(self, place: Place) -> Log | None:
+        topic = next((topic for topic in self.cluster.topics.values() if topic.id == place[0]), None)
+        return topic.partitions[place[1]] if topic is not None else None
+
+    def _read(self, place: Place, part: Any) -> Any:
+        log = self._log(place)
+        said = Answer(
+            partition_index=place[1],
+            error_code=0,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            records=b"",
+            diverging_epoch=None,
+        )
+        if log is None:
+            said.error_code = UNKNOWN_TOPIC_ID
+            return said
+        said.high_watermark, said.last_stable_offset, said.log_start_offset = log.end, log.stable_end, log.start
+        offset = part.fetch_offset
+        if part.last_fetched_epoch >= 0:
+            ends = log.end_of(part.last_fetched_epoch)
+            if ends is None:
+                said.error_code = OFFSET_OUT_OF_RANGE
+                return said
+            if ends[0] < part.last_fetched_epoch or ends[1] < offset:
+                said.diverging_epoch = Answer(epoch=ends[0], end_offset=ends[1])
+                return said
+        if not log.start <= offset <= log.end:
+            said.error_code = OFFSET_OUT_OF_RANGE
+            return said
+        committed = self.message.isolation_level == 1
+        until = log.stable_end if committed else log.end
+        batches = log.read(offset, until, part.partition_max_bytes)
+        said.records = b"".join(batch.data for batch in batches)
+        if committed and batches:
+            behind = batches[-1].next_offset
+            said.aborted_transactions = [
+                Answer(producer_id=producer_id, first_offset=first)
+                for producer_id, first, marker in reversed(log.aborted)
+                if first < behind and marker >= offset
+            ]
+        return said
+
+    def _answer(self, answers: dict[Place, Any]) -> Any:
+        told = self.fetches._told if self.session else {}
+        topics: dict[uuid.UUID, list[Any]] = {}
+        for place, one in answers.items():
+            now = one.high_watermark, one.log_start_offset
+            news = one.error_code or one.records or one.diverging_epoch is not None or told.get(place) != now
+            if self.full or news:
+                told[place] = now
+                topics.setdefault(place[0], []).append(one)
+        responses = [Answer(topic="", topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()]
+        return Answer(throttle_time_ms=0, error_code=0, session_id=self.session, responses=responses)

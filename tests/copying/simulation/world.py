@@ -1,0 +1,240 @@
+"""One source partition, its mirror, and the copiers, the driver and the faults of one schedule."""
+
+import asyncio
+import itertools
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import heliograph.control.packing  # noqa: F401  (so that it goes by virtual time)
+from copying.simulation.clock import VirtualLoop, virtual_time
+from copying.simulation.cluster import SimulatedCluster
+from copying.simulation.log import Log
+from copying.simulation.network import Network
+from copying.simulation.observer import Observer
+from heliograph.control.packing import Packer
+from heliograph.copy.copier import Copier
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.work import MirrorPartition, Notice, Outcome, Position, Work
+from heliograph.model.flow import MIB, Cluster, Flow, Policies, Reading, Writing
+from heliograph.model.internal_topics import ledger_topic, signals_topic
+from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.errors import WireError
+
+TOPIC, MIRROR = "t", "A.t"
+KEY = MirrorPartition(TOPIC, MIRROR, 0)
+PLACE = (TOPIC, 0)
+LEDGER = ledger_topic("A")
+_SETTLED_WITHIN = 300.0
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is the same for all of a schedule."""
+
+    seed: int = 0
+    fetch: int = 250  # bytes
+    join: int = 0
+    may_raise: bool = True
+    policies: Policies = field(default_factory=Policies)
+
+    def flow(self) -> Flow:
+        return Flow(
+            Cluster("A", (("source", 9092),), request_timeout=10.0),
+            Cluster("B", (("target", 9092),), request_timeout=10.0),
+            reading=Reading(fetch_max_bytes=4 * MIB, max_partition_fetch_bytes=self.fetch),
+            writing=Writing(request_timeout=10.0, join_up_to=self.join),
+            may_raise_limits=self.may_raise,
+            policies=self.policies,
+        )
+
+
+@dataclass(eq=False)
+class Running:
+    name: str
+    copier: Copier
+    lease: "asyncio.Task[Outcome]"
+
+
+@dataclass
+class World:
+    choices: Choices
+    running: list[Running] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    position: Position | None = None  # the last that a lease has told
+    names: Any = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.loop = VirtualLoop()
+        self.source, self.target = SimulatedCluster("source"), SimulatedCluster("target")
+        self.source.create(TOPIC)
+        self.target.create(MIRROR)
+        self.target.create(LEDGER, 3)
+        self.target.create(signals_topic("A"), 3)
+        clusters = {"source": self.source, "target": self.target}
+        self.network = Network(self.loop, clusters, Random(self.choices.seed))
+        self.flow = self.choices.flow()
+        self.observer = Observer(self.flow.target, self.target, "A")
+        self._patches = ExitStack()
+        self._patches.enter_context(virtual_time(self.loop))
+        for name, value in {
+            "heliograph.wire.cluster.Connection": self.network,
+            "heliograph.model.pages.PAGE": 3,
+            "heliograph.copy.ledger._AROUND": 3,
+        }.items():
+            self._patches.enter_context(patch(name, value))
+        self.new_driver()
+
+    @property
+    def log(self) -> Log:
+        return self.source.topics[TOPIC].partitions[0]
+
+    @property
+    def mirror(self) -> Log:
+        return self.target.topics[MIRROR].partitions[0]
+
+    # --- the driver -----------------------------------------------------------------------------------------------
+
+    def new_driver(self) -> None:
+        self.driver_name = f"driver-{next(self.names)}"
+        flow = self._as(self.driver_name)
+        source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+        self.driver = Ledger(target, "A")
+        self.packer = Packer(flow, source, target, self.driver)
+
+    def pack(self, rounds: int | None, prune: bool) -> None:
+        """Pack the ledger; a driver that dies over it has a successor."""
+
+        async def do() -> None:
+            with suppress(WireError):  # next time
+                await (self.packer.prune() if prune else self.packer.pack())
+
+        task = self.loop.create_task(do())
+        if rounds is None:
+            self.loop.run_until_complete(task)
+            return
+        self.loop.run_rounds(rounds)
+        if not task.done():
+            self.network.kill(self.driver_name, surviving=1, later=0.0)
+            task.cancel()
+            self._wait_for(task)
+            self.new_driver()
+        else:
+            task.result()
+
+    # --- copiers --------------------------------------------------------------------------------------------------
+
+    def start(self, handed: bool = False, positioned: bool = False, seconds: float = 20.0) -> Running:
+        name = f"lease-{next(self.names)}"
+        positions = {KEY: self.position} if positioned and self.position is not None else {}
+        ledger = None
+        if handed:
+            try:
+                self.loop.run_until_complete(self.driver.catch_up())
+                ledger = self.driver.hand_over({PLACE: positions[KEY].target if positions else None})
+            except WireError:
+                ledger = None
+        work = Work(self._as(name), name, seconds, (KEY,), positions, ledger)
+        copier = Copier(work)
+        one = Running(name, copier, self.loop.create_task(copier.run()))
+        self.running.append(one)
+        return one
+
+    def crash(self, one: Running, surviving: int, later: float) -> None:
+        """As if its process were killed: of what it has sent, some may still arrive."""
+        self._hear(one)
+        self.network.kill(one.name, surviving, later)
+        one.lease.cancel()
+        self._wait_for(one.lease)
+        self.running.remove(one)
+
+    def _wait_for(self, task: "asyncio.Task[Any]") -> None:
+        self.loop.run_until_complete(asyncio.wait([task], timeout=60.0))
+        assert task.done(), f"does not end: {[str(one) for one in asyncio.all_tasks(self.loop)]}"
+
+    def end(self, one: Running) -> None:
+        one.copier.stop()
+        self._wait_for(one.lease)
+        one.lease.result()
+        self._hear(one)
+        self.running.remove(one)
+
+    def run(self, seconds: float) -> None:
+        self.loop.run_for(seconds)
+
+    def look(self) -> None:
+        """Take note of leases that have ended by themselves; their errors are the test's."""
+        for one in [one for one in self.running if one.lease.done()]:
+            one.lease.result()
+            self._hear(one)
+            self.running.remove(one)
+
+    def settle(self) -> Running:
+        """One last copier, until all is copied or refused."""
+        for one in list(self.running):
+            self.end(one)
+        self.network.faults.clear()
+        self.target.refusals.clear()
+        self.run(60.0)  # what is on its way has landed
+        one = self.start(seconds=10 * _SETTLED_WITHIN)
+        until = self.loop.time() + _SETTLED_WITHIN
+        while not self.is_settled(one):
+            assert self.loop.time() < until, _standing(one)
+            assert not one.lease.done() or one.lease.result() is None
+            self.run(0.5)
+        return one
+
+    def is_settled(self, one: Running) -> bool:
+        (cursor,) = one.copier.cursors
+        if cursor.refusal is not None:
+            return not cursor.queue and not cursor.in_flight
+        at = cursor.position
+        done = at is not None and cursor.state.value == "copying" and not cursor.queue and not cursor.in_flight
+        if not done or at is None or at.target != self.mirror.end:
+            return False
+        return at.source >= self.log.start and not self.log.read(at.source, self.log.stable_end, 0)
+
+    def _hear(self, one: Running) -> None:
+        (cursor,) = one.copier.cursors
+        if cursor.position is not None and cursor.source_end >= 0:
+            self.position = cursor.position
+        self.notices += one.copier._notices
+
+    def _as(self, name: str) -> Flow:
+        flow = self.flow
+        return replace(flow, source=replace(flow.source, client_id=name), target=replace(flow.target, client_id=name))
+
+    # --- what is seen from outside --------------------------------------------------------------------------------
+
+    def translations(self) -> dict[int, int | None]:
+        ids = id_text(self.target.topics[MIRROR].id), id_text(self.source.topics[TOPIC].id)
+        offsets = range(self.log.start, self.log.end + 1)
+        return self.observer.translations(PLACE, *ids, offsets, self.mirror.end)
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """As long as it is the same, so is every answer."""
+        ledger = [log.end for log in self.target.topics[LEDGER].partitions]
+        mirror = self.target.topics[MIRROR].id, self.mirror.end, self.mirror.epoch
+        return (*ledger, *mirror, self.log.start, self.log.end)
+
+    def close(self) -> None:
+        try:
+            for one in self.running:
+                self.network.kill(one.name, 0, 0.0)
+                one.lease.cancel()
+            tasks = asyncio.all_tasks(self.loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        finally:
+            self._patches.close()
+            self.observer.close()
+            self.loop.close()
+
+
+def _standing(one: Running) -> str:
+    (cursor,) = one.copier.cursors
+    return f"not settled: {cursor.state}, {cursor.position}, {cursor.trouble}, {cursor.suspicions} suspicions"
