@@ -30,7 +30,7 @@ from tools import TOOLS, Tool
 from workloads import WORKLOADS, Workload, measure_ceiling, write
 from writers import write_small
 
-from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox import SandboxCluster
 from heliograph.sandbox.processes import Processes
 from heliograph.wire.errors import WireError
 

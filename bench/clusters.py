@@ -16,13 +16,12 @@ from pathlib import Path
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from heliograph.model.flow import Cluster
-from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import BrokerError
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.topics import NewTopic, create_topics, delete_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics, delete_topics
 
 BROKER = 1
 HEAP_MB = 1024

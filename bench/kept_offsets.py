@@ -12,21 +12,21 @@ from dataclasses import replace
 
 from clusters import client_for
 
-from heliograph.control.internal_topics import ensure_internal_topics
-from heliograph.control.topics import sync_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.topic_sync import sync_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.filler import fill
-from heliograph.copy.work import MirrorPartition, Position, Work
+from heliograph.copy.work import Work
 from heliograph.model.flow import Cluster, Flow, KeptOffsets, Writing
 from heliograph.model.names import NameFilter
-from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.batches import one_batch, rewrite
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 from heliograph.wire.transactions import TransactionalId
 
 _PATIENCE = 120.0
@@ -97,9 +97,9 @@ async def _transact(
 ) -> None:
     """Transactions over some partitions in turn, each one batch per partition; every tenth is aborted."""
     transaction = TransactionalId(client, name, 60.0)
-    await transaction.take()
+    await transaction.init_producer()
     batch = one_batch(memoryview(encode([Record(0, 1_700_000_000_000, b"k", b"v" * 100, ())] * _PER_BATCH)))
-    connection = await client.to((await client.metadata([topic])).topics[topic].leaders[0])
+    connection = await client.connection((await client.metadata([topic])).topics[topic].leaders[0])
     due = time.monotonic()
     for number in numbers:
         places = [(topic, (number * width + turn) % _PARTITIONS) for turn in range(width)]
@@ -122,7 +122,7 @@ async def _beginning(stage: Stage, offset: int) -> None:
     cursor = Cursor(MirrorPartition("late", "late", 0), 1 << 62, target_leader=leader)
     cursor.start(Position(offset, 0), 0, keeps=True)
     await fill(cursor, stage.source, lambda: float("inf"))
-    await append(await stage.source.to(leader), [("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])], 30.0)
+    await append(await stage.source.connection(leader), [("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])], 30.0)
     took = await stage.copied("late", keep=True)
     _say(f"a source that begins at offset {offset}: filled up in {took:.1f} s, {offset / took / 1e6:.1f} M offsets/s")
 
@@ -191,7 +191,7 @@ async def _write(servers: str, rate: int, seconds: float, width: int) -> None:
 async def _plain(stage: Stage, batches: int) -> None:
     await stage.create("plain", _PARTITIONS)
     batch = encode([Record(0, 1_700_000_000_000, b"k", b"v" * 1000, ())] * 100)
-    connection = await stage.source.to((await stage.leaders("plain"))[0])
+    connection = await stage.source.connection((await stage.leaders("plain"))[0])
     for _ in range(batches):
         await append(connection, [("plain", number, [batch]) for number in range(_PARTITIONS)], 30.0)
     size = batches * _PARTITIONS * len(batch) / 1e6

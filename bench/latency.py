@@ -92,7 +92,7 @@ async def _delays(stage: Stage, run: Run, mirror: str, seconds: float, patience:
 
 async def _until_ready(target: ClusterClient, run: Run, mirror: str, patience: Patience) -> None:
     """Until the tool has copied what was there before."""
-    ends = Ends(await target.to(BROKER), mirror, _PARTITIONS)
+    ends = Ends(await target.connection(BROKER), mirror, _PARTITIONS)
     deadline = time.monotonic() + patience.start
     while (end := await ends.total()) < _SEED_RECORDS:
         run.check()
@@ -113,7 +113,7 @@ async def _until_read(reader: "_Reader", run: Run, goal: int) -> None:
 
 async def _send(source: ClusterClient, seconds: float) -> tuple[int, int]:
     """Send at the rate; how many records, and the nanosecond from which on they count."""
-    connection = await source.to(BROKER)
+    connection = await source.connection(BROKER)
     under_way: deque[asyncio.Task[None]] = deque()
     began, count = time.monotonic_ns(), 0
     while (passed := (time.monotonic_ns() - began) / 1e9) < WARM_UP + seconds:
@@ -147,7 +147,7 @@ class _Reader:
         self._mirror = mirror
 
     async def run(self) -> None:
-        connection = await self._target.extra(BROKER)
+        connection = await self._target.dedicated_connection(BROKER)
         try:
             while True:
                 answers = await fetch(connection, self._mirror, self.positions)

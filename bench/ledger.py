@@ -23,25 +23,25 @@ from pathlib import Path
 import psutil
 from clusters import client_for, data
 
-from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.packing import Packer
-from heliograph.control.topics import sync_topics
+from heliograph.control.topic_sync import sync_topics
 from heliograph.copy.filler import _batch
 from heliograph.copy.ledger import Ledger, State
-from heliograph.copy.work import MirrorPartition, Work
+from heliograph.copy.work import Work
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.names import NameFilter
 from heliograph.model.pages import IN_INDEX, PAGE, Page, pack_columns
-from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.model.partitions import MirrorPartition
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.batches import rewrite
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.offsets import LATEST, delete_before, list_offsets
 from heliograph.wire.recode import ZSTD
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 
 _PARTITIONS = 10
 _PATIENCE = 120.0
@@ -96,7 +96,7 @@ async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None
     known = await _led(client, topic)
 
     async def one(partition: int, end: int) -> None:
-        connection, at = await client.to(known.leaders[partition]), 0
+        connection, at = await client.connection(known.leaders[partition]), 0
         while at < end:
             batch = _batch(min(_FILL, end - at), ZSTD)
             (answer,) = await append(connection, [(topic, partition, (rewrite(batch, -1, -1), batch.records))], 60.0)
@@ -210,7 +210,7 @@ class Bench:
     async def _write(self, topic: str) -> None:
         leader = (await self._source.metadata([topic])).topics[topic].leaders[0]
         batch = encode([Record(0, int(time.time() * 1000), None, b"x" * 100)])
-        (answer,) = await append(await self._source.to(leader), [(topic, 0, [batch])], 30.0)
+        (answer,) = await append(await self._source.connection(leader), [(topic, 0, [batch])], 30.0)
         assert not answer.error, answer
 
     async def translations(self) -> None:

@@ -18,12 +18,11 @@ from pathlib import Path
 import psutil
 from clusters import client_for
 
-from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 
 PER_TOPIC = 100
 _PATIENCE = 120.0
@@ -57,7 +56,7 @@ class Probe:
         while True:  # a broker names the leader of a new partition before that leader knows
             known = (await self._source.metadata([topic])).topics[topic]
             if partition in known.leaders:
-                connection = await self._source.to(known.leaders[partition])
+                connection = await self._source.connection(known.leaders[partition])
                 (answer,) = await append(connection, [(topic, partition, [batch])], 30.0)
                 if not answer.error:
                     return

@@ -12,15 +12,14 @@ from dataclasses import replace
 
 from clusters import client_for
 
-from heliograph.control.internal_topics import ensure_internal_topics
-from heliograph.control.topics import sync_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.topic_sync import sync_topics
 from heliograph.model.flow import Cluster, Flow, Groups
-from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.sandbox import ClusterSpec, Sandbox
-from heliograph.service.keeper import Keeper
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.groups import Committed, commit_offsets, committed_offsets
-from heliograph.wire.topics import NewTopic, change_configs, create_topics
+from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
+from heliograph.wire.topic_requests import NewTopic, change_configs, create_topics
 
 _PATIENCE = 120.0
 _AT_ONCE = 200
@@ -50,7 +49,7 @@ async def _measure(flow: Flow, topics: int, groups: int) -> None:
     synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
     assert not synced.failed, set(synced.failed.values())
     sys.stdout.write(f"{len(synced.partitions)} mirrors created in {time.monotonic() - began:.1f} s\n")
-    keeper = Keeper(flow)
+    keeper = FlowSyncers(flow)
     await keeper.prepare()
     await keeper.checkpoints.refresh_groups()
     for turn in ("first round", "nothing changed", "one setting changed"):

@@ -105,7 +105,7 @@ class _Watch:
         sights: list[Sight] = []
         counted_at = -1  # the end at which the records were last counted
         async with client_of(self._target) as client:
-            ends = Ends(await client.to(BROKER), self._mirror, self._partitions)
+            ends = Ends(await client.connection(BROKER), self._mirror, self._partitions)
             while True:
                 end = await ends.total()
                 now = time.monotonic()

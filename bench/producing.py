@@ -51,7 +51,7 @@ async def produce(
 
 async def append_all(client: ClusterClient, topic: str, queues: Queues) -> float:
     """Append each partition's batches as fast as the broker takes them; how many seconds that took."""
-    connection = await client.to(BROKER)
+    connection = await client.connection(BROKER)
     under_way: deque[asyncio.Future[list[tuple[int, int]]]] = deque()
     began = time.monotonic()
     while queues:

@@ -20,9 +20,9 @@ from heliograph.model.flow import Cluster
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.sandbox.ports import free_ports
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.groups import Committed, commit_offsets
+from heliograph.wire.consumer_groups import Committed, commit_offsets
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 
 # Records in a tenth of a second, in the mean.
 _EAST = {"orders": 22, "payments": 12, "clicks": 60, "audit-log": 5, "customers": 2, "refunds": 1}

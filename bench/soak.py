@@ -25,12 +25,11 @@ import psutil
 from clusters import client_for
 from kafka import KafkaProducer
 
-from heliograph.sandbox import Cluster as SandboxCluster
-from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 
 PARTITIONS = 4
 GROWTH = 0.10
@@ -51,7 +50,7 @@ class Sample:
 async def _write(cluster: SandboxCluster, topic: str, per_batch: int, batches_per_second: float, until: float) -> int:
     """Batches to all partitions in turn at a fixed rate; how many records that were."""
     client = client_for(cluster)
-    connection = await client.to((await client.metadata([topic])).topics[topic].leaders[0])
+    connection = await client.connection((await client.metadata([topic])).topics[topic].leaders[0])
     written = 0
     began = time.monotonic()
     for number in range(1 << 60):

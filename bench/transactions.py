@@ -31,7 +31,7 @@ async def write_transactions(client: ClusterClient, topic: str, partitions: int,
     began = time.monotonic()
     numbers = iter(range(max(_ABORT_EVERY, records // (_BATCHES * PER_BATCH))))
     await asyncio.gather(*(_produce(client, f"bench-{n}", topic, partitions, numbers) for n in range(_PRODUCERS)))
-    connection = await client.to(BROKER)
+    connection = await client.connection(BROKER)
     everything, committed = Ends(connection, topic, partitions), Ends(connection, topic, partitions, committed=True)
     while await committed.total() < await everything.total():  # the last markers are under way
         await asyncio.sleep(0.05)
@@ -39,7 +39,7 @@ async def write_transactions(client: ClusterClient, topic: str, partitions: int,
 
 
 async def _produce(client: ClusterClient, name: str, topic: str, partitions: int, numbers: Iterator[int]) -> None:
-    connection = await client.extra(BROKER)
+    connection = await client.dedicated_connection(BROKER)
     try:
         producer = await _Producer.begin(connection, name, topic, partitions)
         for number in numbers:

@@ -15,7 +15,7 @@ from producing import append_all
 from transactions import write_transactions
 from writers import SEGMENT_MS, evenly, write_compacted, write_large, write_skewed, write_small, write_thin
 
-from heliograph.sandbox import Cluster as SandboxCluster
+from heliograph.sandbox import SandboxCluster
 from heliograph.wire.cluster import ClusterClient
 
 Write = Callable[[ClusterClient, str, int, int], Awaitable[float]]

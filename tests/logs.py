@@ -13,15 +13,15 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.filler import fill
-from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import Cluster, Flow
+from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.consumer_groups import Committed, commit_offsets
 from heliograph.wire.errors import BrokerError
-from heliograph.wire.groups import Committed, commit_offsets
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
-from heliograph.wire.topics import (
+from heliograph.wire.topic_requests import (
     NewTopic,
     change_configs,
     create_partitions,
@@ -129,7 +129,7 @@ class Log:
     def append(self, topic: str, batches: list[bytes], partition: int = 0) -> None:
         async def do(client: ClusterClient) -> None:
             leader = (await client.metadata([topic])).topics[topic].leaders[partition]
-            connection = await client.to(leader)
+            connection = await client.connection(leader)
             for batch in batches:
                 (answer,) = await append(connection, [(topic, partition, [batch])], 10.0)
                 assert not answer.error, answer
@@ -245,7 +245,7 @@ class Log:
 
         async def do(client: ClusterClient) -> None:
             transaction = TransactionalId(client, uuid.uuid4().hex, 10.0)
-            await transaction.take()
+            await transaction.init_producer()
             await transaction.add([(topic, 0)])
             await transaction.end(commit=True)
 

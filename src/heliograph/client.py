@@ -19,10 +19,11 @@ from typing import TypeVar
 from heliograph.config.kinds import Addresses
 from heliograph.model.flow import Cluster
 from heliograph.model.mm2_records import Checkpoint
+from heliograph.model.partitions import TopicPartition
 from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, hops
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.consumer_groups import Committed
 from heliograph.wire.errors import WireError
-from heliograph.wire.groups import Committed
 from heliograph.wire.records import own_topic, read_kind
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Partition = tuple[str, int]
 Servers = str | Sequence[str]
 
 
@@ -83,10 +83,10 @@ class MirrorClient:
 
     def remote_consumer_offsets(
         self, group: str, remote_alias: str, timeout: float = 30.0
-    ) -> dict[Partition, Committed]:
+    ) -> dict[TopicPartition, Committed]:
         """Where a group of the cluster `remote_alias` goes on in the mirrors here: the last checkpoint of each
         partition, as far as it could be read within `timeout` seconds."""
-        found: dict[Partition, Committed] = {}
+        found: dict[TopicPartition, Committed] = {}
 
         async def collect(client: ClusterClient) -> None:
             name = self.policy.checkpoints_topic(remote_alias)
@@ -150,7 +150,7 @@ def translate_offsets(
     group: str,
     timeout: float = 30.0,
     policy: ReplicationPolicy | None = None,
-) -> dict[Partition, Committed]:
+) -> dict[TopicPartition, Committed]:
     """As `MirrorClient.remote_consumer_offsets`; the alias comes first, as in MM2's call of this name."""
     return MirrorClient(bootstrap_servers, policy).remote_consumer_offsets(group, remote_alias, timeout)
 

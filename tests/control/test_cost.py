@@ -6,9 +6,9 @@ from dataclasses import replace
 from copying.lease import only, prepare
 from heliograph.model.flow import Groups
 from heliograph.model.names import NameFilter
-from heliograph.service.keeper import Keeper
+from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 from logs import Pair
 
 
@@ -31,7 +31,7 @@ def _cost(pair: Pair, name: str, topics: int, groups: int) -> tuple[int, int, in
 
     async def rounds() -> tuple[int, int, int]:
         await prepare(flow)
-        keeper = Keeper(flow)
+        keeper = FlowSyncers(flow)
         await keeper.prepare()
         await keeper.checkpoints.refresh_groups()
         assert len(keeper.checkpoints.groups) == groups

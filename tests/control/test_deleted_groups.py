@@ -9,13 +9,13 @@ import pytest
 from kafka import KafkaConsumer
 
 from copying.lease import copy, only
-from heliograph.control.groups import is_only_ours
+from heliograph.control.group_sync import is_only_ours
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.names import NameFilter
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
-from heliograph.service.keeper import Keeper
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.wire.consumer_groups import EMPTY, Committed, Listed, committed_offsets, delete_groups, list_groups
 from heliograph.wire.coordinators import GROUP, coordinators
-from heliograph.wire.groups import EMPTY, Committed, Listed, committed_offsets, delete_groups, list_groups
 from logs import Log, Pair, on, some_records, until
 
 
@@ -37,9 +37,9 @@ def _delete(log: Log, *groups: str) -> None:
     until(lambda: not set(groups) & set(on(log, list_groups)))
 
 
-def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]]) -> Any:
+def _keep(flow: Flow, do: Callable[[FlowSyncers], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        keeper = Keeper(flow)
+        keeper = FlowSyncers(flow)
         try:
             await keeper.prepare()
             return await do(keeper)
@@ -55,7 +55,7 @@ def test_a_group_that_is_deleted_on_the_source_is_not_committed_again(pair: Pair
     _prepare(pair, topic, groups)
     flow = _flow(pair, topic)
 
-    async def main(keeper: Keeper) -> None:
+    async def main(keeper: FlowSyncers) -> None:
         await keeper.translate_once()
         listed = await asyncio.to_thread(on, pair.b, list_groups)
         assert [listed[group] for group in groups] == [Listed("", EMPTY)] * 2
@@ -79,14 +79,16 @@ def test_a_group_that_is_deleted_on_the_source_is_not_committed_again(pair: Pair
 
 
 @pytest.fixture(scope="module")
-def two_brokers() -> Iterator[Cluster]:
+def two_brokers() -> Iterator[SandboxCluster]:
     with Sandbox() as sandbox:
         settings = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "10"}
         (cluster,) = sandbox.start({"A": ClusterSpec(brokers=2, settings=settings, fast_start=True, heap_mb=192)})
         yield cluster
 
 
-def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(two_brokers: Cluster, pair: Pair, topic: str) -> None:
+def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
+    two_brokers: SandboxCluster, pair: Pair, topic: str
+) -> None:
     source = Log(two_brokers.bootstrap)
     both = Pair(source, pair.b)
     groups = [f"{topic}-g-{number}" for number in range(20)]
@@ -100,7 +102,7 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(two_brokers: Clu
     down = {group for group, node in found_at.items() if node == 2}
     assert down
 
-    async def main(keeper: Keeper) -> None:
+    async def main(keeper: FlowSyncers) -> None:
         await keeper.translate_once()
         await asyncio.to_thread(two_brokers.stop_broker, 2)
         listed = await asyncio.to_thread(on, source, list_groups)
@@ -124,7 +126,7 @@ def test_groups_leave_the_target_if_that_is_wanted_and_nobody_has_used_them(pair
     mirror = f"A.{topic}"
     pair.b.create(f"{topic}-b")
 
-    async def change(keeper: Keeper) -> None:
+    async def change(keeper: FlowSyncers) -> None:
         await keeper.translate_once()
         await asyncio.to_thread(_consume, pair.b, read, mirror)
         await asyncio.to_thread(pair.b.commit, more, f"{topic}-b", 0)

@@ -23,8 +23,8 @@ from heliograph.copy.copier import Copier
 from heliograph.model.flow import Flow, Groups, Reading
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.names import NameFilter
-from heliograph.service.keeper import Keeper
-from heliograph.wire.groups import Committed, commit_offsets, committed_offsets
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
 from logs import Pair, Record, on
 
 # SCENARIOS=50 and more for a night.
@@ -136,7 +136,7 @@ class _Scenario:
 
     def translate(self) -> None:
         async def main() -> None:
-            keeper = Keeper(self.flow)
+            keeper = FlowSyncers(self.flow)
             try:
                 await keeper.prepare()
                 await keeper.translate_once()
@@ -147,7 +147,7 @@ class _Scenario:
 
     def prune(self) -> None:
         async def main() -> None:
-            keeper = Keeper(self.flow)
+            keeper = FlowSyncers(self.flow)
             try:
                 await keeper.prepare()
                 await keeper._packer.pack()

@@ -15,17 +15,24 @@ from kafka.admin import ACLOperation, ResourceType
 
 from access import GUARDED, deny
 from copying.lease import copy, only
-from heliograph.control.kept_offsets import CannotKeepOffsets, check
+from heliograph.control.preserve_check import CannotKeepOffsets, check
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.intervals import Interval
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import ClusterSpec, Sandbox
-from heliograph.service.groups import FlowGroups, GroupPartition, GroupStanding, NoAnswer, look_at_groups, sync_now
+from heliograph.service.group_report import (
+    FlowGroups,
+    GroupPartition,
+    GroupStanding,
+    NoAnswer,
+    look_at_groups,
+    sync_now,
+)
 from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Connection
-from heliograph.wire.groups import Committed, committed_offsets
+from heliograph.wire.consumer_groups import Committed, committed_offsets
 from logs import PATIENCE, Log, Pair, on, some_records
 from running.command import in_process
 
@@ -161,7 +168,7 @@ def test_mirrors_topics_and_offsets_that_are_not_there(pair: Pair, topic: str) -
         mirror = (await client.metadata([f"A.{names['taken']}"])).topics[f"A.{names['taken']}"]
         source = on_source.topics[names["taken"]]
         interval = Interval(12, 15, 0, id_text(source.id))
-        await Ledger(client, "A").write([Entry((names["taken"], 0), id_text(mirror.id), (interval,))])
+        await Ledger(client, "A").write([JournalEntry((names["taken"], 0), id_text(mirror.id), (interval,))])
 
     on_source = on(pair.a, lambda client: client.metadata([names["taken"]]))
     on(pair.b, take_over)

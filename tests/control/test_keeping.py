@@ -12,21 +12,23 @@ import pytest
 from kafka import KafkaConsumer
 
 from copying.lease import copy, only
-from heliograph.control.internal_topics import MissingTopics
-from heliograph.copy.work import MirrorPartition, Position
+from heliograph.control.internal_topic_setup import MissingTopics
 from heliograph.model.flow import HEARTBEAT, Flow, Groups, Heartbeats, OffsetSyncs, TopicSync
 from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from heliograph.model.names import NameFilter
-from heliograph.service.keeper import Keeper
-from heliograph.wire.acls import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
-from heliograph.wire.groups import Committed, committed_offsets
-from heliograph.wire.topics import describe_configs
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.wire.acl_requests import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
+from heliograph.wire.consumer_groups import Committed, committed_offsets
+from heliograph.wire.topic_requests import describe_configs
 from logs import Pair, Seen, on, some_records
 
 
-def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]], positions: dict[MirrorPartition, Position] = {}) -> Any:  # noqa: B006
+def _keep(
+    flow: Flow, do: Callable[[FlowSyncers], Awaitable[Any]], positions: dict[MirrorPartition, Position] | None = None
+) -> Any:
     async def main() -> Any:
-        keeper = Keeper(flow, lambda: positions)
+        keeper = FlowSyncers(flow, lambda: positions or {})
         try:
             await keeper.prepare()
             return await do(keeper)
@@ -51,7 +53,7 @@ def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
         ]
         return [(beat, timestamp) for beat, timestamp in seen if beat.source == "A"]  # others may beat, too
 
-    async def some_time(keeper: Keeper) -> None:
+    async def some_time(keeper: FlowSyncers) -> None:
         running = asyncio.create_task(keeper.run())
         while len(await asyncio.to_thread(ours)) < 3:
             await asyncio.sleep(0.2)
@@ -76,7 +78,7 @@ def test_offset_syncs_pair_the_places_of_one_record(pair: Pair, topic: str, on_t
         found = [OffsetSync.from_record(key, value) for key, value in log.pairs(name)]
         return [one for one in found if one.topic == topic]
 
-    async def together(keeper: Keeper) -> None:
+    async def together(keeper: FlowSyncers) -> None:
         counts = []
         for count, commit in ((1, True), (5, True), (3, False), (30, True), (2, True)):
             await asyncio.to_thread(pair.a.transaction, topic, count, commit)
@@ -110,7 +112,7 @@ def test_a_pair_is_written_when_the_mirror_has_got_far_enough_and_at_the_end(pai
         found = [OffsetSync.from_record(*one) for one in pair.a.pairs("mm2-offset-syncs.B.internal")]
         return [one.downstream for one in found if one.topic == topic]
 
-    async def main(keeper: Keeper) -> list[list[int]]:
+    async def main(keeper: FlowSyncers) -> list[list[int]]:
         seen = []
         for count in (10, 50, 60, 5):
             await asyncio.to_thread(pair.a.write, topic, some_records(count))
@@ -170,10 +172,10 @@ def test_a_group_ahead_of_what_was_copied_gets_the_mirrors_end(pair: Pair, topic
     def latest() -> dict[str, Any]:
         return {key: one for key, one in _keep(flow, _loaded).items() if key[0] == f"{topic}-g"}
 
-    async def ours(keeper: Keeper) -> None:
+    async def ours(keeper: FlowSyncers) -> None:
         await keeper.translate_once()
 
-    async def _loaded(keeper: Keeper) -> dict[Any, Checkpoint]:
+    async def _loaded(keeper: FlowSyncers) -> dict[Any, Checkpoint]:
         await keeper.checkpoints.load()
         return keeper.checkpoints.latest
 
@@ -208,7 +210,7 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
         consumer.commit()
         before = on(pair.b, lambda client: committed_offsets(client, groups))
 
-        async def main(keeper: Keeper) -> dict[str, str]:
+        async def main(keeper: FlowSyncers) -> dict[str, str]:
             await keeper.translate_once()
             return keeper.synced_groups.untouched
 
@@ -267,7 +269,7 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
     ]
     assert on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
 
-    async def main(keeper: Keeper) -> None:
+    async def main(keeper: FlowSyncers) -> None:
         await keeper._acls.run(keeper._source, keeper._target)
 
     for _ in range(2):
@@ -291,7 +293,7 @@ def test_an_internal_topic_that_forgets_is_refused(pair: Pair, topic: str) -> No
     flow = replace(pair.flow(), source=replace(pair.flow().source, alias="Forgetful"))
     pair.b.create("heliograph-ledger.Forgetful.internal", 3, cleanup_policy="delete")
 
-    async def nothing(_keeper: Keeper) -> None:
+    async def nothing(_keeper: FlowSyncers) -> None:
         pass
 
     with pytest.raises(MissingTopics, match=r"cleanup\.policy is delete.*must be compact"):

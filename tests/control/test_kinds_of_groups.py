@@ -12,11 +12,11 @@ import pytest
 from copying.lease import copy, only
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.names import NameFilter
-from heliograph.service.groups import GroupStanding, NoAnswer, look_at_groups, sync_now
-from heliograph.service.keeper import Keeper
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.service.group_report import GroupStanding, NoAnswer, look_at_groups, sync_now
+from heliograph.wire.consumer_groups import EMPTY, committed_offsets, list_groups
 from heliograph.wire.coordinators import GROUP, coordinators
 from heliograph.wire.errors import COORDINATOR_MOVES
-from heliograph.wire.groups import EMPTY, committed_offsets, list_groups
 from logs import Log, Pair, on, some_records, until
 from running.command import in_process
 
@@ -61,7 +61,7 @@ def _beat(log: Log, request: tuple[int, int], group: str, body: bytes) -> None:
 
     async def ask(client: Any) -> int:
         (node,) = (await coordinators(client, [group], GROUP)).values()
-        answer = await (await client.to(node)).send_parts(*request, [_NO_TAGS, body], bytes)
+        answer = await (await client.connection(node)).send_parts(*request, [_NO_TAGS, body], bytes)
         (code,) = struct.unpack_from(">h", answer, 5)  # behind the header's tags and a throttle time
         assert code == 0 or code in COORDINATOR_MOVES, answer
         return int(code)
@@ -87,9 +87,9 @@ def _standing(flow: Flow, group: str) -> GroupStanding:
     return found
 
 
-def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]]) -> Any:
+def _keep(flow: Flow, do: Callable[[FlowSyncers], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        keeper = Keeper(flow)
+        keeper = FlowSyncers(flow)
         try:
             await keeper.prepare()
             return await do(keeper)
@@ -99,7 +99,7 @@ def _keep(flow: Flow, do: Callable[[Keeper], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-async def _untouched(keeper: Keeper) -> dict[str, str]:
+async def _untouched(keeper: FlowSyncers) -> dict[str, str]:
     await keeper.translate_once()
     return keeper.synced_groups.untouched
 

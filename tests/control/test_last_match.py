@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from heliograph.control.takeover import last_match
-from heliograph.wire.recode import Plain
+from heliograph.wire.recode import DecodedRecord
 
 
-def _log(values: Iterable[int]) -> list[Plain]:
-    return [Plain(offset, 1000 + value, None, str(value).encode(), []) for offset, value in enumerate(values)]
+def _log(values: Iterable[int]) -> list[DecodedRecord]:
+    return [DecodedRecord(offset, 1000 + value, None, str(value).encode(), []) for offset, value in enumerate(values)]
 
 
-def _match(source: list[Plain], mirror: list[Plain], noted: int, tail: int = 200) -> int | None:
-    async def given() -> AsyncIterator[Plain]:
+def _match(source: list[DecodedRecord], mirror: list[DecodedRecord], noted: int, tail: int = 200) -> int | None:
+    async def given() -> AsyncIterator[DecodedRecord]:
         for one in source:
             yield one
 

@@ -14,15 +14,15 @@ import heliograph.copy.ledger
 import heliograph.model.pages
 import heliograph.wire.records
 from copying.lease import copy, only
-from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.packing import Packer
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups, Reading
 from heliograph.model.internal_topics import intervals_topic
 from heliograph.model.intervals import Interval
-from heliograph.model.ledger_records import INDEX, JOURNAL, PAGES, Entry, NewerFormat
+from heliograph.model.ledger_records import INDEX, JOURNAL, PAGES, JournalEntry, NewerFormat
 from heliograph.model.names import NameFilter
-from heliograph.service.keeper import Keeper
+from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.records import own_topic, read_all, write
 from logs import Pair, on, some_records
@@ -88,7 +88,7 @@ def _id(log: Any, topic: str) -> str:
 
 
 async def _put(ledger: Ledger, target: int, source: int, count: int = 1) -> None:
-    await ledger.write([Entry(PLACE, "m", (Interval(target, source, count, "s"),))])
+    await ledger.write([JournalEntry(PLACE, "m", (Interval(target, source, count, "s"),))])
 
 
 async def _all(ledger: Ledger) -> list[Interval]:
@@ -194,7 +194,7 @@ def test_a_page_is_read_when_a_group_stands_in_its_stretch_and_then_not_again(
 
     monkeypatch.setattr(Ledger, "_load_page", counted)
 
-    async def check(keeper: Keeper) -> None:
+    async def check(keeper: FlowSyncers) -> None:
         end = (39, 30)
         rounds = ((end, 0), (first, 1), (first, 1), (end, 1), (second, 2), (first, 2), (end, 2))
         for (position, expected), reads in rounds:
@@ -205,7 +205,7 @@ def test_a_page_is_read_when_a_group_stands_in_its_stretch_and_then_not_again(
             assert len(loaded) == reads, position
 
     async def main() -> None:
-        keeper = Keeper(flow)
+        keeper = FlowSyncers(flow)
         try:
             await keeper.prepare()
             await check(keeper)
@@ -251,21 +251,21 @@ def test_a_late_decision_does_not_count_and_its_author_knows(pair: Pair, topic: 
 
     async def do(_source: ClusterClient, target: ClusterClient) -> None:
         fast, slow = Ledger(target, topic), Ledger(target, topic)
-        decision = Entry(PLACE, "m", (Interval(0, 0, 0, "s"),))
+        decision = JournalEntry(PLACE, "m", (Interval(0, 0, 0, "s"),))
         await fast.catch_up()
         await slow.catch_up()
         seen = slow.next_offset
         assert await fast.decide([decision], fast.next_offset) == []
         for row in _rows(range(10)):
-            await fast.write([Entry(PLACE, "m", (row,))])
+            await fast.write([JournalEntry(PLACE, "m", (row,))])
         assert await slow.decide([decision], seen) == [decision]
         reader = Ledger(target, topic)
         await reader.catch_up()
         assert await _all(reader) == await _all(slow) == _rows(range(10))
         # Who has read everything decides; its own entries of the same moment do not speak against that.
-        cut = Entry(PLACE, "m", (Interval(5, 100, 0, "s"),))
+        cut = JournalEntry(PLACE, "m", (Interval(5, 100, 0, "s"),))
         seen = slow.next_offset
-        await slow.write([Entry(PLACE, "m", (Interval(4, 8, 1, "s"),))])
+        await slow.write([JournalEntry(PLACE, "m", (Interval(4, 8, 1, "s"),))])
         assert await slow.decide([cut], seen) == []
         await reader.catch_up()
         assert await _all(reader) == [*_rows(range(5)), cut.intervals[0]]
@@ -283,7 +283,7 @@ def test_who_packs_with_older_knowledge_changes_nothing(
     async def do(source: ClusterClient, target: ClusterClient) -> None:
         writer, slow, fast = (Ledger(target, topic) for _ in range(3))
         for row in _rows(range(10)):
-            await writer.write([Entry(PLACE, "m", (row,))])
+            await writer.write([JournalEntry(PLACE, "m", (row,))])
         await slow.catch_up()
 
         async def nothing() -> Any:
@@ -291,14 +291,14 @@ def test_who_packs_with_older_knowledge_changes_nothing(
 
         monkeypatch.setattr(slow, "catch_up_locked", nothing)
         for row in _rows(range(10, 20)):
-            await writer.write([Entry(PLACE, "m", (row,))])
+            await writer.write([JournalEntry(PLACE, "m", (row,))])
         assert await Packer(flow, source, target, fast).pack() == 1
         assert await Packer(flow, source, target, slow).pack() == 1
         reader = Ledger(target, topic)
         await reader.catch_up()
         assert await _all(reader) == _rows(range(20))
         # The next round deletes what does not count, and the journal's beginning.
-        await writer.write([Entry(PLACE, "m", (row,)) for row in _rows(range(20, 22))])
+        await writer.write([JournalEntry(PLACE, "m", (row,)) for row in _rows(range(20, 22))])
         packer = Packer(flow, source, target, reader)
         assert await packer.pack() == 1
         assert await packer.pack() == 0
@@ -330,7 +330,7 @@ def test_a_crash_while_packing_leaves_the_old_form_or_the_new(
             new = _rows(range(len(whole), len(whole) + 7))
             whole += new
             for row in new:
-                await writer.write([Entry(PLACE, "m", (row,))])
+                await writer.write([JournalEntry(PLACE, "m", (row,))])
             writes.clear()
             for name in ("append_records", "write_records"):
                 real = getattr(heliograph.wire.records, name)

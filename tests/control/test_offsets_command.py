@@ -11,8 +11,8 @@ from copying.lease import copy, only
 from heliograph.copy.visible import first_records
 from heliograph.model.flow import Flow, KeptOffsets
 from heliograph.model.names import NameFilter
-from heliograph.service.groups import look_at_groups
-from heliograph.service.offsets import PartitionOffsets, look_at_offsets
+from heliograph.service.group_report import look_at_groups
+from heliograph.service.offset_report import PartitionOffsets, look_at_offsets
 from heliograph.wire.cluster import ClusterClient
 from logs import Pair, on, some_records
 from running.command import in_process

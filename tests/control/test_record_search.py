@@ -15,12 +15,12 @@ from heliograph.control.record_search import Found, Matcher
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.intervals import Interval
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.names import NameFilter
-from heliograph.service.keeper import Keeper
+from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient, id_text
-from heliograph.wire.groups import Committed, commit_offsets
+from heliograph.wire.consumer_groups import Committed, commit_offsets
 from logs import Pair, Record, Seen, on
 
 # --- the rule -----------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _copied_by_mm2(pair: Pair, topic: str, *, aborted_too: bool, syncs: bool) ->
             ids["source"] = id_text((await source.metadata([topic])).topics[topic].id)
         ids["mirror"] = id_text((await target.metadata([f"A.{topic}"])).topics[f"A.{topic}"].id)
         begins = Interval(len(copies), end, 0, ids["source"])
-        await Ledger(target, "A").write([Entry((topic, 0), ids["mirror"], (begins,))])
+        await Ledger(target, "A").write([JournalEntry((topic, 0), ids["mirror"], (begins,))])
 
     on(pair.b, take_over)
     if syncs:
@@ -129,9 +129,9 @@ class _SourceClient:
         self._client.close()
 
 
-def _rounds(flow: Flow, count: int = 1) -> tuple[Keeper, list[Round]]:
-    async def main() -> tuple[Keeper, list[Round]]:
-        keeper = Keeper(flow)
+def _rounds(flow: Flow, count: int = 1) -> tuple[FlowSyncers, list[Round]]:
+    async def main() -> tuple[FlowSyncers, list[Round]]:
+        keeper = FlowSyncers(flow)
         try:
             await keeper.prepare()
             await keeper.checkpoints.load()

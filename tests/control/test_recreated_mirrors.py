@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-import heliograph.control.groups
+import heliograph.control.group_sync
 from copying.lease import copy, only
 from heliograph.control.checkpoints import Placed
-from heliograph.control.groups import GroupSync, OnTarget, Verdict
+from heliograph.control.group_sync import GroupSync, OnTarget, Verdict
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.names import NameFilter
-from heliograph.service.groups import sync_now
-from heliograph.service.keeper import Keeper
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.service.group_report import sync_now
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets, delete_groups
 from heliograph.wire.errors import UNKNOWN_TOPIC_ID, BrokerError
-from heliograph.wire.groups import Committed, commit_offsets, committed_offsets, delete_groups
 from logs import PATIENCE, Pair, on, some_records, until
 
 ONE, OTHER = uuid.uuid4(), uuid.uuid4()
@@ -33,12 +33,12 @@ def _flow(pair: Pair, topic: str) -> Flow:
 
 
 @contextmanager
-def _keeper(flow: Flow) -> Iterator[Callable[[Callable[[Keeper], Awaitable[Any]]], Any]]:
+def _keeper(flow: Flow) -> Iterator[Callable[[Callable[[FlowSyncers], Awaitable[Any]]], Any]]:
     """One keeper for several steps, between which the clusters change."""
     with asyncio.Runner() as runner:
 
-        async def make() -> Keeper:
-            return Keeper(flow)
+        async def make() -> FlowSyncers:
+            return FlowSyncers(flow)
 
         keeper = runner.run(make())
         runner.run(keeper.prepare())
@@ -105,7 +105,7 @@ def test_a_checkpoint_for_an_earlier_mirror_is_not_used(pair: Pair, topic: str) 
     assert _checkpoints(pair, topic) == [(50, 50), (50, 20)]
 
 
-async def _untouched(keeper: Keeper) -> dict[str, str]:
+async def _untouched(keeper: FlowSyncers) -> dict[str, str]:
     return keeper.synced_groups.untouched
 
 
@@ -114,7 +114,7 @@ def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
     flow = _prepare(pair, topic, group)
     with _keeper(flow) as keeping:
 
-        async def main(keeper: Keeper) -> None:
+        async def main(keeper: FlowSyncers) -> None:
             running = asyncio.create_task(keeper.run())
             try:
                 await asyncio.to_thread(until, lambda: _on_target(pair, topic, group) == 50)
@@ -187,7 +187,7 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
     with asyncio.Runner() as runner:
         client = ClusterClient(flow.target)
         syncer = GroupSync(client)
-        monkeypatch.setattr(heliograph.control.groups, "commit_offsets", by_name)
+        monkeypatch.setattr(heliograph.control.group_sync, "commit_offsets", by_name)
         assert set(runner.run(syncer.run(earlier)).written) == {group, read}
         assert _on_target(pair, topic, group) == 50  # and it should be 20
         pair.b.commit(read, mirror, 70)  # it was read on the target since

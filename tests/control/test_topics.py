@@ -7,11 +7,11 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from copying.lease import copy, only, prepare
-from heliograph.control.configs import new_mirror_configs
-from heliograph.control.topics import Synced, plan, sync_topics, wanted_partitions
+from heliograph.control.config_sync import new_mirror_configs
+from heliograph.control.topic_sync import Synced, plan, sync_topics, wanted_partitions
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
-from heliograph.wire.topics import ConfigEntry
+from heliograph.wire.topic_requests import ConfigEntry
 from logs import Pair, some_records
 
 _FLOW = Flow(Cluster("A", (("h", 1),)), Cluster("B", (("h", 1),)))

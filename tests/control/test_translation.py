@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.control.checkpoints import is_news
-from heliograph.control.groups import OnTarget, Verdict
+from heliograph.control.group_sync import OnTarget, Verdict
 from heliograph.model.intervals import Interval, Intervals, NotLoaded, Others
 from heliograph.model.mm2_records import Checkpoint
-from heliograph.wire.groups import Committed
+from heliograph.wire.consumer_groups import Committed
 
 _ID = "a" * 32
 
@@ -150,7 +150,7 @@ def test_an_excerpt_says_the_same_or_that_more_is_needed(
 
 def test_what_others_have_copied_is_known_to_be_theirs() -> None:
     """MM2 before us, up to source offset 700; and between our first 10 records and the rest, up to 1510."""
-    known = Intervals([Interval(500, 700, 10, _ID), Interval(1010, 1510, 0, _ID, shift=500)])
+    known = Intervals([Interval(500, 700, 10, _ID), Interval(1010, 1510, 0, _ID, foreign_offsets_before=500)])
     found = [known.of_others(source, _ID, 1100) for source in (0, 699, 700, 709, 710, 1509, 1510)]
     before, between = Others(0, 500, 700), Others(510, 1010, 1510)
     assert found == [before, before, None, None, between, between, None]
@@ -169,7 +169,7 @@ def test_only_the_present_incarnation_of_the_source_topic_counts() -> None:
 
 
 def test_records_of_others_in_the_mirror_are_passed_over() -> None:
-    known = Intervals([Interval(0, 0, 5, _ID), Interval(8, 5, 5, _ID, shift=3)])
+    known = Intervals([Interval(0, 0, 5, _ID), Interval(8, 5, 5, _ID, foreign_offsets_before=3)])
     assert [known.target_of(source, _ID, 13) for source in (4, 5, 6)] == [4, 8, 9]
 
 
@@ -181,7 +181,7 @@ def test_positions_before_a_take_over_are_not_made_up() -> None:
 
 def test_what_another_tool_has_copied_between_is_rather_read_again_than_passed_over() -> None:
     """Ours ends at mirror offset 1010; 500 records of MM2 follow, for 1000 source offsets with markers between."""
-    known = Intervals([Interval(0, 1000, 0, _ID), Interval(1510, 3010, 0, _ID, shift=500)])
+    known = Intervals([Interval(0, 1000, 0, _ID), Interval(1510, 3010, 0, _ID, foreign_offsets_before=500)])
     found = [known.target_of(source, _ID, 1600) for source in (2009, 2010, 2400, 3009, 3010, 3020)]
     assert found == [1009, 1010, 1010, 1010, 1510, 1520]
 

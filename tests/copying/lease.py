@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from heliograph.control.internal_topics import ensure_internal_topics
-from heliograph.control.topics import sync_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.topic_sync import sync_topics
 from heliograph.copy.copier import Copier
-from heliograph.copy.work import MirrorPartition, Outcome, Work
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import CONTINUE, Flow
 from heliograph.model.names import NameFilter
+from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.cluster import ClusterClient
 
 

@@ -5,18 +5,19 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from heliograph.copy.classify import Rules, classify
 from heliograph.copy.cursor import Cursor
-from heliograph.copy.intake import Rules, take_in
-from heliograph.copy.position import Facts, Go, next_position
-from heliograph.copy.resumed import Clusters, Found, Place, Resumed
+from heliograph.copy.position import PartitionFacts, Resume, next_position
+from heliograph.copy.resumed import Clusters, Found, Resumed
 from heliograph.copy.verify import verified
 from heliograph.copy.visible import records_in
-from heliograph.copy.work import MirrorPartition, Position, Refusal, producer_id
 from heliograph.model.flow import CONTINUE, MIB, Policies
 from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.partitions import MirrorPartition, Position, TopicPartition, producer_id
+from heliograph.model.problems import Refusal
 from heliograph.wire.batches import Batch, one_batch, rewrite, sequence
 from heliograph.wire.cluster import NO_ID, Metadata, Topic
-from heliograph.wire.recode import Builder, Plain
+from heliograph.wire.recode import Builder, DecodedRecord
 
 T = TypeVar("T")
 KEY = MirrorPartition("t", "A.t", 0)
@@ -29,7 +30,7 @@ _TOPIC = Topic("t", NO_ID, False, {0: 0})
 def batch(values: Sequence[bytes], offset: int, producer: int = 7, number: int = 0) -> Batch:
     builder = Builder(0)
     for value in values:
-        builder.add(Plain(0, 1000, b"key", value, []))
+        builder.add(DecodedRecord(0, 1000, b"key", value, []))
     made = builder.build(offset, 0)
     data = bytearray(rewrite(made, producer, sequence(number)) + bytes(made.records))
     data[:8] = offset.to_bytes(8, "big")
@@ -45,7 +46,7 @@ def values_of(log: Sequence[Batch]) -> Iterator[tuple[int, bytes]]:
     """Each record's offset and value."""
     for one in log:
         if not one.control:
-            for record in records_in(take_in(bytes(one.data), one.base_offset, -1, Rules(join_up_to=0)).parcels[0]):
+            for record in records_in(classify(bytes(one.data), one.base_offset, -1, Rules(join_up_to=0)).parcels[0]):
                 yield record.offset, record.value or b""
 
 
@@ -65,7 +66,7 @@ class Logs:
     mirror: list[Batch] = field(default_factory=list)
     intervals: Intervals = field(default_factory=lambda: Intervals([Interval(0, 0, 0, "id")]))
     position: Position = field(default_factory=lambda: Position(0, 0))
-    shift: int = 0
+    foreign_offsets_before: int = 0
     source_start: int = 0
 
     @property
@@ -97,7 +98,7 @@ class Logs:
                     runs.append((offset, [value]))
         planned, at = [], self.position.target
         for first, values in runs:
-            planned.append((Interval(at, first, len(values), "id", self.shift), values))
+            planned.append((Interval(at, first, len(values), "id", self.foreign_offsets_before), values))
             at += len(values)
         return planned
 
@@ -111,7 +112,7 @@ class Logs:
         planned = self.plan()
         self.record([interval for interval, _values in planned])
         for interval, values in planned:
-            self.append(values, interval.target - self.shift)
+            self.append(values, interval.target - self.foreign_offsets_before)
         self.position = Position(self.source_end, self.mirror_end)
 
     def append(self, values: Sequence[bytes], number: int, producer: int = OURS) -> None:
@@ -136,9 +137,9 @@ class Logs:
         self, cursor: Cursor, policies: Policies, search_bytes: int, counts: dict[str, int], texts: list[str]
     ) -> bool:
         """One look; whether it takes another."""
-        facts = Facts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", sure=True)
+        facts = PartitionFacts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", sure=True)
         decision = next_position(self.intervals, facts, policies)
-        assert isinstance(decision, Go), decision
+        assert isinstance(decision, Resume), decision
         one = Resumed(cursor, facts, decision)
         lost: list[str] = []
         clusters = Simulated(self, search_bytes)
@@ -150,7 +151,7 @@ class Logs:
             return False
         if one.decision.new is not None:
             self.intervals.put([one.decision.new])
-        self.position, self.shift = one.decision.position, one.decision.shift
+        self.position, self.foreign_offsets_before = one.decision.position, one.decision.foreign_offsets_before
         for kind, count, text in one.decision.events:
             counts[kind] = counts.get(kind, 0) + count
             texts.append(text)
@@ -169,16 +170,16 @@ class Simulated(Clusters):
     async def ask(self, _one: Resumed, question: Callable[[Intervals], T]) -> T:
         return question(self.logs.intervals)
 
-    async def originals(self, wanted: dict[Place, int]) -> Found:
+    async def originals(self, wanted: dict[TopicPartition, int]) -> Found:
         return {place: _holding(self.logs.source, offset) for place, offset in wanted.items()}
 
-    async def copies(self, wanted: dict[Place, int]) -> Found:
+    async def copies(self, wanted: dict[TopicPartition, int]) -> Found:
         return {place: _holding(self.logs.mirror, offset) for place, offset in wanted.items()}
 
-    async def source_records(self, _one: Resumed, start: int, end: int) -> AsyncIterator[Plain]:
+    async def source_records(self, _one: Resumed, start: int, end: int) -> AsyncIterator[DecodedRecord]:
         for offset, value in values_of(self.logs.source):
             if start <= offset < end:
-                yield Plain(offset, 1000, b"key", value, [])
+                yield DecodedRecord(offset, 1000, b"key", value, [])
 
     async def visible_in_mirror(self, _one: Resumed, start: int, end: int) -> set[int]:
         return {one.base_offset for one in self.logs.mirror if start < one.next_offset and one.base_offset < end}

@@ -13,19 +13,19 @@ from heliograph.copy.copier import Copier
 from heliograph.copy.pace import Pace
 from heliograph.copy.work import Work
 from heliograph.model.flow import MIB, Reading
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from logs import Log, Pair, some_records
 
 
 @pytest.fixture(scope="module")
-def stallable() -> Iterator[Cluster]:
+def stallable() -> Iterator[SandboxCluster]:
     with Sandbox() as sandbox:
         (cluster,) = sandbox.start({"stall": ClusterSpec()})
         yield cluster
 
 
 def test_a_burst_with_a_stalled_target_stays_within_the_memory_bound(
-    pair: Pair, stallable: Cluster, topic: str
+    pair: Pair, stallable: SandboxCluster, topic: str
 ) -> None:
     """Much more is written than the buffer holds, in messages large and small, while the target does not answer."""
     target = Log(stallable.bootstrap)

@@ -14,10 +14,11 @@ from heliograph.copy.cursor import State
 from heliograph.copy.resumed import Resumed
 from heliograph.copy.signals import Change, change_command
 from heliograph.copy.verify import verified
-from heliograph.copy.work import MirrorPartition, Work
+from heliograph.copy.work import Work
 from heliograph.model.flow import Reading
 from heliograph.model.internal_topics import COMMANDS, signals_topic
-from heliograph.service.lease import Lease, rearranged
+from heliograph.model.partitions import MirrorPartition
+from heliograph.service.running_lease import Lease, rearranged
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
 from logs import PATIENCE, Pair, some_records

@@ -8,8 +8,9 @@ import pytest
 
 from copying.lease import copy, cut_off, only, prepare, settled
 from heliograph.copy.copier import Copier
-from heliograph.copy.work import Position, Work
+from heliograph.copy.work import Work
 from heliograph.model.flow import Reading
+from heliograph.model.partitions import Position
 from logs import Pair, Record, some_records
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from heliograph.copy.classify import Classified, LeftOut, OutgoingBatch
 from heliograph.copy.cursor import Budget, Chunk, Cursor
-from heliograph.copy.intake import Intake, LeftOut, Parcel
-from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.wire.recode import Builder, Plain
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.wire.recode import Builder, DecodedRecord
 
 
 def _cursor(source: int = 100, target: int = 100) -> Cursor:
@@ -16,17 +16,17 @@ def _cursor(source: int = 100, target: int = 100) -> Cursor:
     return cursor
 
 
-def _parcel(*runs: tuple[int, int], next_source: int = 0) -> Parcel:
+def _parcel(*runs: tuple[int, int], next_source: int = 0) -> OutgoingBatch:
     builder = Builder(0)
     for _ in range(sum(count for _first, count in runs)):
-        builder.add(Plain(0, 1, None, b"v", []))
+        builder.add(DecodedRecord(0, 1, None, b"v", []))
     first, count = runs[-1]
-    return Parcel(builder.build(runs[0][0], 3), runs, next_source or first + count, 3)
+    return OutgoingBatch(builder.build(runs[0][0], 3), runs, next_source or first + count, 3)
 
 
-def _take(cursor: Cursor, *parcels: Parcel, next_source: int, left_out: tuple[int, ...] = ()) -> bool:
-    refused = [LeftOut(Plain(offset, 1, None, b"v", []), "why") for offset in left_out]
-    return cursor.take(Intake(list(parcels), refused, [], next_source, 3), Chunk(Budget(1000), 10, 1))
+def _take(cursor: Cursor, *parcels: OutgoingBatch, next_source: int, left_out: tuple[int, ...] = ()) -> bool:
+    refused = [LeftOut(DecodedRecord(offset, 1, None, b"v", []), "why") for offset in left_out]
+    return cursor.take(Classified(list(parcels), refused, [], next_source, 3), Chunk(Budget(1000), 10, 1))
 
 
 def test_what_goes_on_without_a_gap_is_not_written_down_and_may_be_sent() -> None:

@@ -14,7 +14,7 @@ from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Work
 from heliograph.model.flow import Cluster
 from heliograph.model.intervals import Interval
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.fetch import Fetched, FetchSession
 from logs import Pair, Record, some_records
@@ -96,7 +96,7 @@ def test_thousands_of_new_mirrors_are_written_down_at_once(pair: Pair, topic: st
 
     async def main() -> None:
         client = ClusterClient(pair.b.cluster)
-        await Ledger(client, "A").write([Entry(place, "m" * 32, (interval,)) for place, interval in entries])
+        await Ledger(client, "A").write([JournalEntry(place, "m" * 32, (interval,)) for place, interval in entries])
         again = Ledger(client, "A")
         await again.catch_up()
         assert all(list(again.of(place, "m" * 32)) == [interval] for place, interval in entries)

@@ -14,11 +14,12 @@ from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow, KeptOffsets
 from heliograph.model.intervals import Interval
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
 from heliograph.model.names import NameFilter
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
-from heliograph.wire.transactions import MarkersNotAllowed, Place, write_markers
+from heliograph.wire.transactions import MarkersNotAllowed, write_markers
 from logs import Pair, Seen, some_records
 
 KEPT = KeptOffsets(NameFilter((".*",)))
@@ -195,7 +196,7 @@ def test_an_extra_marker_before_planned_gaps_hides_no_record(pair: Pair, topic: 
         ((mirror_id, known),) = ledger.all_of((topic, 0)).items()
         source_id = next(iter(known)).source_id
         ahead = [Interval(5 + 5 * n, 5 + 5 * n, 4, source_id, n) for n in range(3)]
-        await ledger.write([Entry((topic, 0), mirror_id, tuple(ahead), "heliograph.A->B.0")])
+        await ledger.write([JournalEntry((topic, 0), mirror_id, tuple(ahead), "heliograph.A->B.0")])
         client.close()
 
     asyncio.run(plan())
@@ -275,7 +276,7 @@ def test_a_lease_that_ends_waits_for_the_markers_under_way(
     under_way: list[object] = []
     answered: list[object] = []
 
-    async def slow(connection: Connection, producer_ids: Sequence[int], counts: Mapping[Place, int]) -> None:
+    async def slow(connection: Connection, producer_ids: Sequence[int], counts: Mapping[TopicPartition, int]) -> None:
         under_way.append(counts)
         await asyncio.sleep(0.2)
         await write_markers(connection, producer_ids, counts)

@@ -8,7 +8,7 @@ import pytest
 from copying.lease import copy, only, settled
 from heliograph.model.flow import FAIL, Policies, Reading
 from heliograph.sandbox import ClusterSpec, Sandbox
-from heliograph.wire.groups import (
+from heliograph.wire.consumer_groups import (
     DEAD,
     EMPTY,
     Committed,
@@ -17,7 +17,7 @@ from heliograph.wire.groups import (
     consumer_groups,
     group_states,
 )
-from heliograph.wire.topics import describe_configs
+from heliograph.wire.topic_requests import describe_configs
 from logs import Log, Pair, on, some_records
 
 

@@ -64,7 +64,7 @@ def test_records_that_are_missing_are_copied_where_the_policy_says_so() -> None:
     found = logs.recover()
     assert found.position is not None
     assert (found.position.source, found.counts) == (100, {"copied-twice": 20})
-    assert logs.shift == -10  # as the broker goes on with number 130
+    assert logs.foreign_offsets_before == -10  # as the broker goes on with number 130
     _finish(logs)
 
 
@@ -81,7 +81,7 @@ def test_records_that_are_there_twice_are_counted_where_the_policy_says_so() -> 
     found = logs.recover()
     assert found.position is not None
     assert (found.position.source, found.counts) == (115, {"copied-twice": 10})
-    assert logs.shift == 10
+    assert logs.foreign_offsets_before == 10
     _finish(logs)
 
 
@@ -185,7 +185,7 @@ def test_no_record_is_left_out_whatever_lands(rounds: list[list[tuple[str, int]]
         last = [one for one in logs.mirror if one.producer_id == OURS][-1]
         seen = any(event in ("refuse", "land again") for event, _size in events)
         # A copier that hears where each batch has landed looks before the numbers can be right again.
-        assume(not seen or last.base_sequence != last.base_offset - logs.shift)
+        assume(not seen or last.base_sequence != last.base_offset - logs.foreign_offsets_before)
         found = logs.recover(cut_at=cut_at)
         told += sum(found.counts.values())
         _check_all_is_there(logs)
@@ -195,7 +195,7 @@ def test_no_record_is_left_out_whatever_lands(rounds: list[list[tuple[str, int]]
 
 def _happen(logs: Logs, events: list[tuple[str, int]], fresh: Iterator[int]) -> int | None:
     """Where the source was cut back, if it was."""
-    number = logs.mirror_end - logs.shift
+    number = logs.mirror_end - logs.foreign_offsets_before
     sent: list[tuple[int, list[bytes]]] = []
     for event, size in events:
         if event == "marker":
@@ -212,7 +212,13 @@ def _happen(logs: Logs, events: list[tuple[str, int]], fresh: Iterator[int]) -> 
                 logs.append(values, first)
         else:
             values = [b"%d" % next(fresh) for _ in range(size)]
-            logs.record([Interval(number + logs.shift, logs.source_end, size, "id", logs.shift)])
+            logs.record(
+                [
+                    Interval(
+                        number + logs.foreign_offsets_before, logs.source_end, size, "id", logs.foreign_offsets_before
+                    )
+                ]
+            )
             logs.write(*values)
             if event == "land":
                 logs.append(values, number)

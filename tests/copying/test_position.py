@@ -1,72 +1,76 @@
 """The rule that turns the mirror's end into a source offset."""
 
-from heliograph.copy.position import Facts, Go, NoGo, next_position
-from heliograph.copy.work import MirrorPartition, Position, producer_id
+from heliograph.copy.position import Blocked, PartitionFacts, Resume, next_position
 from heliograph.model.flow import CONTINUE, FAIL, Policies
 from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.partitions import MirrorPartition, Position, producer_id
 
 STRICT = Policies(data_loss=FAIL)
 LENIENT = Policies(CONTINUE, CONTINUE, CONTINUE, CONTINUE)
 
 
-def _facts(source: tuple[int, int], mirror: tuple[int, int], source_id: str = "s", mirror_id: str = "m") -> Facts:
-    return Facts(*source, *mirror, source_id, mirror_id)
+def _facts(
+    source: tuple[int, int], mirror: tuple[int, int], source_id: str = "s", mirror_id: str = "m"
+) -> PartitionFacts:
+    return PartitionFacts(*source, *mirror, source_id, mirror_id)
 
 
 def test_an_empty_mirror_begins_at_the_sources_start_and_writes_that_down() -> None:
-    assert next_position(Intervals(), _facts((40, 90), (0, 0)), STRICT) == Go(Position(40, 0), Interval(0, 40, 0, "s"))
+    assert next_position(Intervals(), _facts((40, 90), (0, 0)), STRICT) == Resume(
+        Position(40, 0), Interval(0, 40, 0, "s")
+    )
 
 
 def test_a_new_mirror_may_begin_at_the_sources_end_but_not_one_that_was_deleted() -> None:
-    new = Facts(40, 90, 0, 0, "s", "m", from_the_end=True)
-    assert next_position(Intervals(), new, STRICT) == Go(Position(90, 0), Interval(0, 90, 0, "s"))
-    deleted = Facts(40, 90, 0, 0, "s", "m", earlier_mirror=True, from_the_end=True)
+    new = PartitionFacts(40, 90, 0, 0, "s", "m", from_the_end=True)
+    assert next_position(Intervals(), new, STRICT) == Resume(Position(90, 0), Interval(0, 90, 0, "s"))
+    deleted = PartitionFacts(40, 90, 0, 0, "s", "m", earlier_mirror=True, from_the_end=True)
     decision = next_position(Intervals(), deleted, STRICT)
-    assert isinstance(decision, Go)
+    assert isinstance(decision, Resume)
     assert decision.position == Position(40, 0)
 
 
 def test_a_mirror_that_others_have_filled_goes_on_as_was_decided() -> None:
     taken_over = Intervals([Interval(500, 740, 0, "s")])
-    assert next_position(taken_over, _facts((0, 900), (0, 500)), STRICT) == Go(Position(740, 500), decided=True)
-    assert next_position(taken_over, _facts((0, 900), (0, 510)), STRICT) == Go(Position(750, 510))
+    assert next_position(taken_over, _facts((0, 900), (0, 500)), STRICT) == Resume(Position(740, 500), decided=True)
+    assert next_position(taken_over, _facts((0, 900), (0, 510)), STRICT) == Resume(Position(750, 510))
     assert _refused(next_position(taken_over, _facts((0, 900), (0, 490)), STRICT)) == ("unknown-origin", 0)
     waits = next_position(taken_over, _facts((0, 700), (0, 500)), LENIENT)
-    assert isinstance(waits, NoGo)
+    assert isinstance(waits, Blocked)
     assert (waits.reason, waits.final) == ("open-transaction", False)
 
 
 def test_a_mirror_goes_on_where_its_log_ends() -> None:
     known = Intervals([Interval(0, 40, 0, "s")])
-    assert next_position(known, _facts((40, 90), (0, 12)), STRICT) == Go(Position(52, 12))
+    assert next_position(known, _facts((40, 90), (0, 12)), STRICT) == Resume(Position(52, 12))
 
 
 def test_the_mirrors_own_retention_changes_nothing() -> None:
     known = Intervals([Interval(0, 40, 0, "s")])
-    assert next_position(known, _facts((40, 90), (12, 12)), STRICT) == Go(Position(52, 12))
+    assert next_position(known, _facts((40, 90), (12, 12)), STRICT) == Resume(Position(52, 12))
 
 
 def test_the_last_interval_that_has_begun_counts() -> None:
     known = Intervals([Interval(0, 40, 10, "s"), Interval(10, 100, 10, "s"), Interval(20, 300, 0, "s")])
-    assert next_position(known, _facts((0, 900), (0, 19)), STRICT) == Go(Position(109, 19))
-    assert next_position(known, _facts((0, 900), (0, 21)), STRICT) == Go(Position(301, 21))
+    assert next_position(known, _facts((0, 900), (0, 19)), STRICT) == Resume(Position(109, 19))
+    assert next_position(known, _facts((0, 900), (0, 21)), STRICT) == Resume(Position(301, 21))
 
 
 def test_an_interval_that_was_planned_and_never_begun_does_not_count() -> None:
     known = Intervals([Interval(0, 40, 20, "s"), Interval(20, 300, 10, "s")])
-    assert next_position(known, _facts((0, 900), (0, 20)), STRICT) == Go(Position(60, 20))
+    assert next_position(known, _facts((0, 900), (0, 20)), STRICT) == Resume(Position(60, 20))
 
 
 def test_a_mirror_that_was_deleted_begins_anew_and_says_so() -> None:
-    facts = Facts(50, 90, 0, 0, "s", "m", earlier_mirror=True)
+    facts = PartitionFacts(50, 90, 0, 0, "s", "m", earlier_mirror=True)
     decision = next_position(Intervals(), facts, STRICT)
-    assert isinstance(decision, Go)
+    assert isinstance(decision, Resume)
     assert (decision.position, decision.new) == (Position(50, 0), Interval(0, 50, 0, "s"))
     assert [event[0] for event in decision.events] == ["mirror-recreated"]
 
 
-def _refused(decision: Go | NoGo) -> tuple[str, int]:
-    assert isinstance(decision, NoGo)
+def _refused(decision: Resume | Blocked) -> tuple[str, int]:
+    assert isinstance(decision, Blocked)
     return decision.reason, decision.source_offset
 
 
@@ -86,11 +90,11 @@ def test_records_that_retention_took_first_are_refused() -> None:
 
 def test_a_policy_lets_copying_go_on_and_says_what_was_passed_over() -> None:
     lost = next_position(Intervals([Interval(0, 0, 0, "s")]), _facts((9, 90), (0, 5)), LENIENT)
-    assert isinstance(lost, Go)
+    assert isinstance(lost, Resume)
     assert (lost.position, lost.new) == (Position(9, 5), Interval(5, 9, 0, "s"))
     assert [event[:2] for event in lost.events] == [("data-loss", 4)]
     again = next_position(Intervals([Interval(0, 0, 0, "earlier")]), _facts((2, 90), (0, 5)), LENIENT)
-    assert isinstance(again, Go)
+    assert isinstance(again, Resume)
     assert (again.position, again.new) == (Position(2, 5), Interval(5, 2, 0, "s"))
     assert [event[0] for event in again.events] == ["recreated-topic"]
 
@@ -99,7 +103,7 @@ def test_a_source_that_ends_before_the_mirror_is_refused_but_may_still_be_catchi
     known = Intervals([Interval(0, 0, 0, "s")])
     decision = next_position(known, _facts((0, 4), (0, 5)), STRICT)
     assert _refused(decision) == ("source-truncated", 5)
-    assert isinstance(decision, NoGo)
+    assert isinstance(decision, Blocked)
     assert not decision.final
 
 
@@ -119,18 +123,18 @@ def test_what_was_decided_at_the_mirrors_end_is_not_decided_again() -> None:
     known = Intervals([Interval(0, 0, 0, "s")])
     facts = _facts((9, 90), (0, 5))
     first = next_position(known, facts, LENIENT)
-    assert isinstance(first, Go)
+    assert isinstance(first, Resume)
     assert first.new is not None
     known.put([first.new])
     again = next_position(known, facts, LENIENT)
-    assert again == Go(Position(9, 5), decided=True)
+    assert again == Resume(Position(9, 5), decided=True)
 
 
 def test_offsets_that_this_run_has_seen_to_be_empty_are_not_lost() -> None:
     """The last record is at 99, its transaction's marker at 100; then retention takes everything."""
     known = Intervals([Interval(0, 0, 0, "s")])
-    facts = Facts(101, 101, 100, 100, "s", "m", seen=Position(101, 100))
-    assert next_position(known, facts, STRICT) == Go(Position(101, 100))
+    facts = PartitionFacts(101, 101, 100, 100, "s", "m", seen=Position(101, 100))
+    assert next_position(known, facts, STRICT) == Resume(Position(101, 100))
 
 
 def test_what_was_decided_holds_until_its_first_record_is_there() -> None:
@@ -139,9 +143,9 @@ def test_what_was_decided_holds_until_its_first_record_is_there() -> None:
     intervals.put([Interval(0, 0, 100, "id")])
     intervals.put([Interval(100, 40, 0, "id")])
     intervals.put([Interval(100, 40, 5, "id"), Interval(105, 50, 5, "id")])
-    facts = Facts(0, 200, 0, 100, "id", "m")
+    facts = PartitionFacts(0, 200, 0, 100, "id", "m")
     decision = next_position(intervals, facts, Policies())
-    assert isinstance(decision, Go)
+    assert isinstance(decision, Resume)
     assert decision.position == Position(40, 100)
     paged = Intervals(pages=intervals.packed())
     assert next_position(paged, facts, Policies()) == decision
@@ -153,6 +157,6 @@ def test_the_rest_of_an_earlier_plan_decides_nothing() -> None:
     intervals.put([Interval(0, 0, 0, "id")])
     intervals.put([Interval(0, 0, 30, "id")])
     intervals.put([Interval(10, 10, 7, "id"), Interval(17, 18, 12, "id")])
-    decision = next_position(intervals, Facts(0, 35, 0, 29, "id", "m"), Policies())
-    assert isinstance(decision, Go)
+    decision = next_position(intervals, PartitionFacts(0, 35, 0, 29, "id", "m"), Policies())
+    assert isinstance(decision, Resume)
     assert decision.position == Position(30, 29)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from copying.lease import copy, only
-from heliograph.copy.work import Outcome, Refusal
+from heliograph.copy.work import Outcome
+from heliograph.model.problems import Refusal
 from heliograph.wire.append import append
 from heliograph.wire.batches import rewrite, sequence, split
 from heliograph.wire.cluster import ClusterClient
@@ -108,7 +109,7 @@ def test_sequences_wrap_without_a_break(pair: Pair, topic: str, wrap: int) -> No
     async def main() -> None:
         client = ClusterClient(pair.b.cluster)
         leader = (await client.metadata([topic])).topics[topic].leaders[0]
-        connection = await client.to(leader)
+        connection = await client.connection(leader)
         for number in range(6):
             head = rewrite(batch, (1 << 62) + 1, sequence(wrap + number * 20))
             (answer,) = await append(connection, [(topic, 0, [head, batch.records])], 10.0)

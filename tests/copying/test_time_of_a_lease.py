@@ -13,7 +13,7 @@ from heliograph.copy.signals import Grant, Report, grant_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
-from heliograph.service.lease import Lease
+from heliograph.service.running_lease import Lease
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets

@@ -9,20 +9,20 @@ import pytest
 from kafka import KafkaAdminClient
 
 from copying.lease import only, prepare, settled
-from heliograph.control.internal_topics import internal_topics
+from heliograph.control.internal_topic_setup import internal_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Work
 from heliograph.model.flow import Flow, KeptOffsets
 from heliograph.model.names import NameFilter
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import LATEST, list_offsets, log_ends
-from heliograph.wire.topics import NewTopic
+from heliograph.wire.topic_requests import NewTopic
 from logs import PATIENCE, Log, Pair, some_records
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[Cluster]:
+def two() -> Iterator[SandboxCluster]:
     """Two brokers, of which the one may be frozen without being taken for dead."""
     settings = {
         "replica.lag.time.max.ms": "600000",
@@ -34,7 +34,7 @@ def two() -> Iterator[Cluster]:
         yield cluster
 
 
-def _flow(pair: Pair, target: Cluster, topic: str) -> Flow:
+def _flow(pair: Pair, target: SandboxCluster, topic: str) -> Flow:
     """To a mirror on both brokers, with internal topics on the first alone, so that they never wait for the second."""
     aliased = replace(Log(target.bootstrap).cluster, alias="B")
     flow = replace(only(pair.flow(), topic), target=aliased, kept_offsets=KeptOffsets(NameFilter((".*",))))
@@ -67,7 +67,7 @@ async def _ends(client: ClusterClient, mirror: str) -> tuple[object, object]:
 
 @pytest.mark.parametrize("what", ["marker", "record"])
 def test_a_lease_waits_for_what_the_one_before_it_has_left_on_its_way(
-    pair: Pair, two: Cluster, topic: str, what: str
+    pair: Pair, two: SandboxCluster, topic: str, what: str
 ) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))

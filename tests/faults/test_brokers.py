@@ -9,24 +9,25 @@ from dataclasses import replace
 
 import pytest
 
-import heliograph.wire.groups
+import heliograph.wire.consumer_groups
 from copying.lease import prepare
 from heliograph.copy.copier import Copier
-from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.names import NameFilter
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
 from heliograph.wire.coordinators import coordinators
 from heliograph.wire.errors import WireError
-from heliograph.wire.groups import Committed, commit_offsets, committed_offsets
 from logs import Log, Record, on, some_records
 
 _PARTITIONS = 6
 
 
 @pytest.fixture(scope="module")
-def threes() -> Iterator[tuple[Cluster, Cluster]]:
+def threes() -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
     with Sandbox() as sandbox:
         settings = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
         spec = ClusterSpec(brokers=3, settings=settings, fast_start=True)
@@ -34,7 +35,7 @@ def threes() -> Iterator[tuple[Cluster, Cluster]]:
         yield source, target
 
 
-def _flow(source: Cluster, target: Cluster, topic: str) -> Flow:
+def _flow(source: SandboxCluster, target: SandboxCluster, topic: str) -> Flow:
     return Flow(
         replace(Log(source.bootstrap).cluster, alias="S"),
         replace(Log(target.bootstrap).cluster, alias="T"),
@@ -44,7 +45,7 @@ def _flow(source: Cluster, target: Cluster, topic: str) -> Flow:
 
 
 def test_a_group_whose_coordinator_has_moved_is_asked_for_at_the_right_one(
-    threes: tuple[Cluster, Cluster], topic: str, monkeypatch: pytest.MonkeyPatch
+    threes: tuple[SandboxCluster, SandboxCluster], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first answer is out of date: a real broker then says that it does not coordinate the group."""
     log = Log(threes[1].bootstrap)
@@ -67,11 +68,13 @@ def test_a_group_whose_coordinator_has_moved_is_asked_for_at_the_right_one(
         assert await committed_offsets(client, [group]) == {group: offsets}
         assert len(asked) >= 2  # or more, while the right one still reads what groups there are
 
-    monkeypatch.setattr(heliograph.wire.groups, "coordinators", out_of_date)
+    monkeypatch.setattr(heliograph.wire.consumer_groups, "coordinators", out_of_date)
     on(log, main)
 
 
-def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(threes: tuple[Cluster, Cluster], topic: str) -> None:
+def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(
+    threes: tuple[SandboxCluster, SandboxCluster], topic: str
+) -> None:
     source, target = threes
     log, mirror = Log(source.bootstrap), Log(target.bootstrap)
     log.create(topic, partitions=_PARTITIONS, replicas=3)

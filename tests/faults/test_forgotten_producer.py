@@ -12,9 +12,10 @@ from kafka import KafkaProducer
 
 from copying.lease import copy, only, prepare, settled
 from heliograph.copy.copier import Copier
-from heliograph.copy.work import MirrorPartition, Outcome, Work, producer_id
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import CONTINUE, FAIL, Flow, Policies, Writing
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
+from heliograph.model.partitions import MirrorPartition, producer_id
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.batches import one_batch, rewrite
 from heliograph.wire.cluster import ClusterClient
@@ -26,7 +27,7 @@ STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
 
 
 @pytest.fixture(scope="module")
-def forgetful() -> Iterator[Cluster]:
+def forgetful() -> Iterator[SandboxCluster]:
     settings = {
         "producer.id.expiration.ms": "1",
         "producer.id.expiration.check.interval.ms": "50",
@@ -39,7 +40,7 @@ def forgetful() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def both(pair: Pair, forgetful: Cluster) -> Pair:
+def both(pair: Pair, forgetful: SandboxCluster) -> Pair:
     return Pair(pair.a, Log(forgetful.bootstrap))
 
 
@@ -92,7 +93,9 @@ def test_a_batch_that_is_refused_after_a_pause_leaves_no_hole(both: Pair, topic:
     assert both.b.read(f"A.{topic}") == both.a.read(topic)
 
 
-def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(both: Pair, forgetful: Cluster, topic: str) -> None:
+def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
+    both: Pair, forgetful: SandboxCluster, topic: str
+) -> None:
     """A follower hangs, so that the leader says neither yes nor no in time; then it has forgotten us."""
     mirror = f"A.{topic}"
     both.a.create(topic)
@@ -137,7 +140,7 @@ def _land(log: Log, key: MirrorPartition, records: list[Record], number: int) ->
 
     async def send(client: ClusterClient) -> bool:
         leader = (await client.metadata([key.mirror])).topics[key.mirror].leaders[0]
-        (answer,) = await append(await client.to(leader), [(key.mirror, 0, [data])], 10.0)
+        (answer,) = await append(await client.connection(leader), [(key.mirror, 0, [data])], 10.0)
         return bool(answer.error == 0 and answer.base_offset == end)
 
     deadline = time.monotonic() + PATIENCE

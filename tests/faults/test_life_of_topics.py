@@ -13,14 +13,15 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from copying.lease import copy, only, prepare, settled
 from heliograph.copy.copier import Copier
-from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import CONTINUE, FAIL, Flow, Policies, Reading
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.records import encode
 from logs import PATIENCE, Log, Pair, Record, Seen, some_records
 from service.runner import running, until
 
-Clusters = tuple[Cluster, Cluster]
+Clusters = tuple[SandboxCluster, SandboxCluster]
 Told = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
 STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
 LENIENT = Policies(CONTINUE, CONTINUE, CONTINUE, CONTINUE)
@@ -42,7 +43,7 @@ def both(threes: Clusters) -> Pair:
 
 
 @pytest.fixture(scope="module")
-def olds() -> Iterator[Cluster]:
+def olds() -> Iterator[SandboxCluster]:
     with Sandbox() as sandbox:
         # A leader that hands over in order tries for 15 s where there is nobody to take over.
         settings = {"controlled.shutdown.enable": "false"}
@@ -80,7 +81,7 @@ def _until(seen: Callable[[], Any], wanted: Any) -> None:
 
 
 def _elect_uncleanly(
-    cluster: Cluster, log: Log, topics: Sequence[str], leader: int, follower: int, meanwhile: Callable[[], None]
+    cluster: SandboxCluster, log: Log, topics: Sequence[str], leader: int, follower: int, meanwhile: Callable[[], None]
 ) -> None:
     """What is written `meanwhile` is with the leader alone, which goes down; the follower leads on without it."""
     cluster.stop_broker(follower)
@@ -562,7 +563,7 @@ def test_partitions_that_are_added_are_copied_by_the_next_lease(both: Pair, topi
     [("between leases", 40), ("between leases", 160), ("positions handed on", 160), ("in a lease", 40)],
 )
 def test_a_topic_without_an_id_that_is_created_again_is_told(
-    both: Pair, olds: Cluster, topic: str, count: int, when: str
+    both: Pair, olds: SandboxCluster, topic: str, count: int, when: str
 ) -> None:
     """By its records, which is all there is. (One that grows past the position while a fetch waits is told by the next
     lease.)"""
@@ -572,7 +573,7 @@ def test_a_topic_without_an_id_that_is_created_again_is_told(
     assert went_on == ([], [(0, "recreated-topic", 100, 0, 100)])
 
 
-def test_an_old_source_that_loses_its_end_stops_the_partition(olds: Cluster, both: Pair, topic: str) -> None:
+def test_an_old_source_that_loses_its_end_stops_the_partition(olds: SandboxCluster, both: Pair, topic: str) -> None:
     """Its fetches know no leader epochs: when the new leader's log has grown longer, only the records tell."""
     log, mirror = Log(olds.bootstrap), f"A.{topic}"
     for name in (topic, f"{topic}-other"):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.model.ledger_records import Author, Entry, about, from_record, to_record
+from heliograph.model.ledger_records import Author, JournalEntry, about, from_record, to_record
 
 
 @st.composite
@@ -59,7 +59,7 @@ def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
 @given(_rows(), st.text(max_size=20), st.integers(0, 5000), st.integers(0, 9))
 def test_intervals_survive_their_record(rows: tuple[Interval, ...], topic: str, partition: int, shift: int) -> None:
     shifted = tuple(Interval(one.target, one.source, one.count, "s", shift) for one in rows)
-    entry = Entry((topic, partition), "m", shifted)
+    entry = JournalEntry((topic, partition), "m", shifted)
     key, value = to_record(entry, "author", 7)
     assert (from_record(key, value), about(key)) == (entry, ((topic, partition), Author("author", 7)))
 

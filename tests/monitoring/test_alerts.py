@@ -19,10 +19,10 @@ from prometheus import Prometheus
 
 from access import GUARDED, deny
 from heliograph.sandbox import ClusterSpec, Sandbox
-from heliograph.sandbox.cluster import Cluster
+from heliograph.sandbox.cluster import SandboxCluster
 from heliograph.sandbox.java import find_java
 from heliograph.sandbox.ports import free_ports
-from heliograph.wire.acls import ALLOW, LITERAL, READ, Acl, create_acls
+from heliograph.wire.acl_requests import ALLOW, LITERAL, READ, Acl, create_acls
 from logs import Log, Pair, Record, on, some_records, until
 from monitoring.prometheus import looking_at, rules
 from monitoring.test_rules_and_dashboards import FIRING
@@ -45,7 +45,7 @@ _LARGEST = 300_000  # a batch, for MID
 class Deployment:
     near: Log
     mid: Log
-    broker: Cluster
+    broker: SandboxCluster
     file: Path
     port: int
     java: Path

@@ -12,10 +12,11 @@ from heliograph.cli import app
 from heliograph.cli.json_log import JsonFormatter
 from heliograph.cli.top import Look, frame, seconds
 from heliograph.config import ConfigError
-from heliograph.copy.work import MirrorPartition, Notice, Refusal
+from heliograph.model.partitions import MirrorPartition
+from heliograph.model.problems import Notice, Refusal
 from heliograph.service.events import Event, Events
+from heliograph.service.flow_status import FlowStatus
 from heliograph.service.notifier import Notifier, message
-from heliograph.service.status import FlowStatus
 from logs import until
 from monitoring.conftest import FLOW, LOST, NOT_MIRRORED, SECRET, STOPPED, WELL, Watched, Webhook
 

@@ -11,19 +11,21 @@ import pytest
 from heliograph import __version__
 from heliograph.copy.counts import Amount, Counts
 from heliograph.copy.signals import Report
-from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Position, Progress, Refusal
+from heliograph.copy.work import Copied, Outcome, Progress
 from heliograph.metrics import definitions as of
 from heliograph.metrics import reference
 from heliograph.metrics.bounds import MOST_PARTITIONS, MOST_TOPICS, Detail
 from heliograph.metrics.connect import put_tasks
 from heliograph.metrics.sheet import Sheet
-from heliograph.service import tally as tally_module
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.problems import Notice, Refusal
+from heliograph.service import partition_stats as tally_module
 from heliograph.service import window as window_module
-from heliograph.service.account import Account
-from heliograph.service.flow import Task
-from heliograph.service.lease import Lease
+from heliograph.service.flow_runner import Task
+from heliograph.service.flow_stats import FlowStats
 from heliograph.service.measures import Measure
-from heliograph.service.tally import Tally
+from heliograph.service.partition_stats import PartitionStats
+from heliograph.service.running_lease import Lease
 from heliograph.service.window import Spread, Window
 from logs import Record, until
 from monitoring.conftest import CLIENT, FLOW, GROUP, KINDS, LOST, STOPPED, WELL, Watched, write_now
@@ -100,7 +102,7 @@ def test_connects_metrics_have_tasks_and_their_states(watched: Watched) -> None:
 
 def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
     whole, broken = (MirrorPartition("t", "A.t", partition) for partition in (0, 1))
-    account = Account("A->B", lambda: None)
+    account = FlowStats("A->B", lambda: None)
     account.keep([whole, broken])
     lease = Lease("lease", 0, (whole, broken))
     refusal = Refusal(broken, "too-large", 7, 7, "too large")
@@ -124,7 +126,7 @@ def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
 
 
 def test_what_leases_did_adds_up() -> None:
-    account = Account("A->B", lambda: None)
+    account = FlowStats("A->B", lambda: None)
     lease, counts = Lease("lease", 0, ()), Counts()
     counts.append("gzip", "", 10, 1000)
     counts.append("gzip", "", 5, 500)
@@ -284,7 +286,7 @@ def test_a_window_forgets(clock: Clock) -> None:
 
 
 def test_a_tally_goes_on_with_the_next_lease(clock: Clock) -> None:
-    tally = Tally(_known_since=clock.now)
+    tally = PartitionStats(_known_since=clock.now)
 
     def note(lease: str, records: int, at: int, end: int, newest: float = -1.0, attempt: int = 0) -> None:
         copied = Copied(records, records * 10, int(newest * 1000), int(clock.now * 1000))

@@ -18,8 +18,8 @@ from typer.testing import CliRunner, Result
 
 from heliograph.cli import app
 from heliograph.copy.compare import compare
-from heliograph.copy.work import MirrorPartition
 from heliograph.model.internal_topics import PROGRESS, signals_topic
+from heliograph.model.partitions import MirrorPartition
 from heliograph.sandbox.ports import free_ports
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import encode

@@ -12,7 +12,7 @@ import pytest
 from heliograph.client import MirrorClient, replication_hops, translate_offsets, upstream_clusters
 from heliograph.model.connect_offsets import SourceKey, from_value
 from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
-from heliograph.wire.groups import Committed, committed_offsets
+from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.records import Record, now
 from logs import PATIENCE, Pair, on, some_records, until
 from mm2 import JavaClient, mirror_maker

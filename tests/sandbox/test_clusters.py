@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heliograph.sandbox import Cluster, ClusterSpec, Sandbox, SandboxError
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError
 from heliograph.sandbox import cluster as cluster_module
 from heliograph.sandbox.ports import free_ports
 from sandbox.watching import is_running, wait_for
@@ -20,7 +20,7 @@ LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_b
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[dict[str, Cluster]]:
+def clusters() -> Iterator[dict[str, SandboxCluster]]:
     specs = {
         "one": ClusterSpec(
             ports=(PORT,),
@@ -37,20 +37,20 @@ def clusters() -> Iterator[dict[str, Cluster]]:
         yield sandbox.clusters
 
 
-def create(cluster: Cluster, topic: str, copies: int = 1) -> None:
+def create(cluster: SandboxCluster, topic: str, copies: int = 1) -> None:
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
     admin.create_topics({topic: {"num_partitions": 1, "replication_factor": copies}})
     admin.close()
 
 
-def write(cluster: Cluster, topic: str, *values: bytes) -> None:
+def write(cluster: SandboxCluster, topic: str, *values: bytes) -> None:
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap.split(","), acks="all")
     for value in values:
         producer.send(topic, value).get(timeout=20)
     producer.close()
 
 
-def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
+def read(cluster: SandboxCluster, topic: str, count: int) -> list[bytes]:
     consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap.split(","), auto_offset_reset="earliest")
     consumer.assign([TopicPartition(topic, 0)])
     values = [next(consumer).value for _ in range(count)]
@@ -58,20 +58,20 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     return values
 
 
-def test_a_cluster_of_one_broker_stores_and_returns_records(clusters: dict[str, Cluster]) -> None:
+def test_a_cluster_of_one_broker_stores_and_returns_records(clusters: dict[str, SandboxCluster]) -> None:
     create(clusters["one"], "t")
     write(clusters["one"], "t", b"1", b"2")
     assert read(clusters["one"], "t", 2) == [b"1", b"2"]
 
 
-def test_a_kafka_of_2018_with_its_zookeeper_stores_and_returns_records(clusters: dict[str, Cluster]) -> None:
+def test_a_kafka_of_2018_with_its_zookeeper_stores_and_returns_records(clusters: dict[str, SandboxCluster]) -> None:
     assert clusters["old"].version == "1.1.1"
     create(clusters["old"], "t")
     write(clusters["old"], "t", b"1", b"2")
     assert read(clusters["old"], "t", 2) == [b"1", b"2"]
 
 
-def test_given_ports_and_settings_take_effect(clusters: dict[str, Cluster]) -> None:
+def test_given_ports_and_settings_take_effect(clusters: dict[str, SandboxCluster]) -> None:
     assert clusters["one"].bootstrap == f"127.0.0.1:{PORT}"
     admin = KafkaAdminClient(bootstrap_servers=clusters["one"].bootstrap)
     described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
@@ -82,14 +82,14 @@ def test_given_ports_and_settings_take_effect(clusters: dict[str, Cluster]) -> N
     assert settings["auto.create.topics.enable"]["value"] == "false"
 
 
-def test_brokers_listen_on_loopback_only(clusters: dict[str, Cluster]) -> None:
+def test_brokers_listen_on_loopback_only(clusters: dict[str, SandboxCluster]) -> None:
     for cluster in clusters.values():
         for pid in cluster.pids().values():
             listening = [c.laddr.ip for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
             assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
 
 
-def test_an_added_listener_lets_in_who_knows_the_password(clusters: dict[str, Cluster]) -> None:
+def test_an_added_listener_lets_in_who_knows_the_password(clusters: dict[str, SandboxCluster]) -> None:
     admin = KafkaAdminClient(
         bootstrap_servers=clusters["one"].bootstrap_of("LOGIN"),
         security_protocol="SASL_PLAINTEXT",
@@ -102,7 +102,7 @@ def test_an_added_listener_lets_in_who_knows_the_password(clusters: dict[str, Cl
 
 
 def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_data(
-    clusters: dict[str, Cluster],
+    clusters: dict[str, SandboxCluster],
 ) -> None:
     three = clusters["three"]
     create(three, "t", copies=3)
@@ -122,7 +122,7 @@ def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_dat
     assert three.deaths() == []
 
 
-def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, Cluster]) -> None:
+def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, SandboxCluster]) -> None:
     one = clusters["one"]
     one.pause(1)
     with socket.create_connection(("127.0.0.1", one.port(1)), timeout=0.3) as connection:
@@ -135,7 +135,7 @@ def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, Cluster]) -> Non
     one.wait_until_up()
 
 
-def test_a_broker_of_a_kafka_of_2018_can_be_killed_and_comes_back(clusters: dict[str, Cluster]) -> None:
+def test_a_broker_of_a_kafka_of_2018_can_be_killed_and_comes_back(clusters: dict[str, SandboxCluster]) -> None:
     old = clusters["old"]
     create(old, "u")
     write(old, "u", b"before")
@@ -198,7 +198,7 @@ def test_a_given_folder_stays_and_is_continued_with(tmp_path: Path) -> None:
         assert (folder / "A-1" / "server.log").exists()
 
 
-def test_the_properties_mirror_the_first_two_clusters_to_each_other(clusters: dict[str, Cluster]) -> None:
+def test_the_properties_mirror_the_first_two_clusters_to_each_other(clusters: dict[str, SandboxCluster]) -> None:
     with Sandbox() as sandbox:
         with pytest.raises(SandboxError, match="two clusters"):
             sandbox.properties()

@@ -115,13 +115,13 @@ def test_a_killed_parent_leaves_nothing_even_if_a_fork_of_it_lives_on() -> None:
         os.kill(fork, signal.SIGKILL)
 
 
-def test_a_killed_keeper_takes_its_brokers_with_it() -> None:
+def test_a_killed_watchdog_takes_its_brokers_with_it() -> None:
     with started(COMMAND, "--json", "--clusters", "A") as command:
-        (keeper,) = psutil.Process(command.process.pid).children()
-        keeper.kill()
+        (watchdog,) = psutil.Process(command.process.pid).children()
+        watchdog.kill()
         _, errors = command.process.communicate(timeout=10)
         assert command.process.returncode == 1
-        assert "keeper process" in errors
+        assert "watchdog process" in errors
         command.assert_nothing_left()
 
 

@@ -5,11 +5,11 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
-from heliograph.service.flow import FlowRunner, RunLease
+from heliograph.service.flow_runner import FlowRunner, RunLease
 from heliograph.wire.cluster import ClusterClient
 from logs import PATIENCE
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.copy.work import MirrorPartition
+from heliograph.model.partitions import MirrorPartition
 from heliograph.service.assignment import Assignment, assign
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from heliograph.copy.work import MirrorPartition, Position, Progress
+from heliograph.copy.work import Progress
+from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.load import Load
 
 

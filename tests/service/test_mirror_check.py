@@ -9,10 +9,11 @@ import pytest
 from copying.lease import only
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Report
-from heliograph.copy.work import Copied, MirrorPartition, Position, Progress
-from heliograph.service.account import Account
-from heliograph.service.lease import Lease
+from heliograph.copy.work import Copied, Progress
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.flow_stats import FlowStats
 from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradicted
+from heliograph.service.running_lease import Lease
 from heliograph.wire.cluster import NO_ID, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from logs import Pair, some_records
@@ -84,7 +85,7 @@ def test_what_a_mirror_shows_is_compared_with_what_was_copied() -> None:
 
 
 def test_a_lease_that_was_told_to_begin_anew_is_not_believed_about_before() -> None:
-    account, lease = Account("A->B", lambda: None), Lease("lease", 0, (ONE,))
+    account, lease = FlowStats("A->B", lambda: None), Lease("lease", 0, (ONE,))
     account.keep([ONE])
 
     def report(target: int, stay: int) -> None:

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import replace
 
 from copying.lease import only
-from heliograph.copy.work import MirrorPartition, Outcome, Work
+from heliograph.copy.work import Outcome, Work
+from heliograph.model.partitions import MirrorPartition
 from logs import Pair, some_records
 from service.runner import run_here, running, until
 

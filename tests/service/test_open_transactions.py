@@ -15,9 +15,10 @@ from copying.lease import only
 from heliograph.cli.status import _details
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Report
-from heliograph.copy.work import MirrorPartition, Position, Progress
+from heliograph.copy.work import Progress
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.flow_status import from_json, to_json
 from heliograph.service.stalled import StalledPartitions
-from heliograph.service.status import from_json, to_json
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.open_transactions import open_transactions
 from logs import Pair, on, some_records
@@ -29,7 +30,7 @@ def test_an_open_transaction_is_shown_until_it_ends(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("heliograph.service.stalled.STALLED_AFTER", 1.0)
-    monkeypatch.setattr("heliograph.service.flow._STATUS_EVERY", 0.2)
+    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.2)
     caplog.set_level("INFO")
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))

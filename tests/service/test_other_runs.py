@@ -10,8 +10,8 @@ from rich.console import Console
 
 from copying.lease import only
 from heliograph.cli.status import _details
+from heliograph.service.flow_status import from_json, to_json
 from heliograph.service.other_runs import OtherRuns
-from heliograph.service.status import from_json, to_json
 from heliograph.wire.records import Record
 from logs import Pair
 from monitoring.test_troubleshooting import blocks
@@ -56,7 +56,7 @@ def test_what_was_written_before_run_ids_counts_as_another_run() -> None:
 def test_two_processes_that_run_one_flow_notice_each_other(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("heliograph.service.flow._STATUS_EVERY", 0.3)
+    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.3)
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     flow = replace(flow, source=replace(flow.source, alias="two-runs"))

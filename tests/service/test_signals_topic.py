@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from copying.lease import only
-from heliograph.control.internal_topics import MissingTopics, ensure_internal_topics, ensure_signals_topic
+from heliograph.control.internal_topic_setup import MissingTopics, ensure_internal_topics, ensure_signals_topic
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import PROGRESS, signals_topic
-from heliograph.service.status import last_status
+from heliograph.service.flow_status import last_status
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 from heliograph.wire.following import Follower
@@ -86,7 +86,7 @@ def test_a_topic_with_too_few_partitions_is_told_and_not_waited_for(pair: Pair, 
 def test_a_status_that_cannot_be_told_does_not_end_the_telling(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("heliograph.service.flow._STATUS_EVERY", 0.05)
+    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.05)
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     told: list[object] = []

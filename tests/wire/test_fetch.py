@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.fetch import FetchSession, Limits, Wanted
+from heliograph.wire.fetch import FetchPartition, FetchSession, Limits
 from logs import Pair, some_records
 
 _QUICK = Limits(1 << 20, max_wait=0.05)
@@ -17,7 +17,7 @@ def _in_session(pair: Pair, topic: str, do: Callable[[FetchSession, Topic], Awai
     async def main() -> None:
         client = ClusterClient(pair.a.cluster)
         found = (await client.metadata([topic])).topics[topic]
-        connection = await client.extra(found.leaders[0])
+        connection = await client.dedicated_connection(found.leaders[0])
         try:
             await do(FetchSession(connection), found)
         finally:
@@ -27,8 +27,8 @@ def _in_session(pair: Pair, topic: str, do: Callable[[FetchSession, Topic], Awai
     asyncio.run(main())
 
 
-def _wanted(topic: Topic, partition: int, offset: int) -> Wanted:
-    return Wanted(topic.name, topic.id, partition, offset, 1 << 20)
+def _wanted(topic: Topic, partition: int, offset: int) -> FetchPartition:
+    return FetchPartition(topic.name, topic.id, partition, offset, 1 << 20)
 
 
 def test_only_partitions_with_news_are_named_in_an_answer(pair: Pair, topic: str) -> None:

@@ -1,6 +1,6 @@
 """Creating and changing topics."""
 
-from heliograph.wire.topics import NewTopic, _chunks
+from heliograph.wire.topic_requests import NewTopic, _chunks
 from logs import Pair
 
 

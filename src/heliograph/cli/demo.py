@@ -16,11 +16,11 @@ from heliograph.cli.screen import flow_table, number, set_up_logging, size
 from heliograph.cli.shop import TOPICS, Shop
 from heliograph.config import load
 from heliograph.copy.compare import compare
-from heliograph.copy.work import MirrorPartition
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import Flow
+from heliograph.model.partitions import MirrorPartition
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxError
-from heliograph.service.running import Running, SparkDied, UnreachableCluster
+from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -83,7 +83,7 @@ class Demo:
         self._file = file
         self._console = console
         self._flows = deployment.flows
-        self._running = Running((*deployment.flows, *deployment.beats))
+        self._running = Supervisor((*deployment.flows, *deployment.beats))
         self._clients = [ClusterClient(cluster) for cluster in deployment.clusters.values()]
         self._interrupted = False
 

@@ -16,7 +16,14 @@ from rich.text import Text
 from heliograph.cli.choice import answers, choose, loaded
 from heliograph.cli.screen import FILES, counted, fail, number
 from heliograph.model.flow import Flow
-from heliograph.service.groups import FlowGroups, GroupPartition, GroupStanding, NoAnswer, look_at_groups, sync_now
+from heliograph.service.group_report import (
+    FlowGroups,
+    GroupPartition,
+    GroupStanding,
+    NoAnswer,
+    look_at_groups,
+    sync_now,
+)
 from heliograph.wire.errors import WireError
 
 _EXACT = ("source\noffset", "mirror\noffset", "target\nhas", "mirror\nend")

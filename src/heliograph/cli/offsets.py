@@ -14,7 +14,7 @@ from rich.table import Table
 
 from heliograph.cli.choice import answers, choose, loaded
 from heliograph.cli.screen import FILES, age, counted, fail
-from heliograph.service.offsets import FlowOffsets, NoSuchTopic, PartitionOffsets, look_at_offsets
+from heliograph.service.offset_report import FlowOffsets, NoSuchTopic, PartitionOffsets, look_at_offsets
 from heliograph.wire.errors import WireError
 
 _HEAD = ("part", "source\nstart", "\nend", "\nposition", "mirror\nstart", "\nend", "\ndiff", "\nlag", "\nage")

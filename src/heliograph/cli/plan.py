@@ -9,7 +9,7 @@ import typer
 
 from heliograph.cli.screen import number
 from heliograph.config import Deployment
-from heliograph.service.plan import FlowPlan, plan_flow
+from heliograph.service.flow_plan import FlowPlan, plan_flow
 
 
 def show_plan(deployment: Deployment, as_json: bool) -> None:

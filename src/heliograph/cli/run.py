@@ -34,10 +34,10 @@ from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
-from heliograph.service.deployed import EXPECTED
 from heliograph.service.events import Events
-from heliograph.service.running import Running, SparkDied, UnreachableCluster
-from heliograph.service.status import FlowStatus
+from heliograph.service.flow_status import FlowStatus
+from heliograph.service.flow_supervisor import EXPECTED
+from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -130,7 +130,9 @@ async def _main(
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
-    running = Running((*deployment.flows, *deployment.beats), master=master, conf=conf, until_caught_up=until_caught_up)
+    running = Supervisor(
+        (*deployment.flows, *deployment.beats), master=master, conf=conf, until_caught_up=until_caught_up
+    )
     connectors = Connectors(running, Worker(address(serving) if serving is not None else "heliograph"))
     connectors.adopt(document, deployment)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))

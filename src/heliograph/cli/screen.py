@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heliograph.cli.json_log import JsonFormatter, LogFormat
-from heliograph.service.status import FlowStatus
+from heliograph.service.flow_status import FlowStatus
 
 FILES = "An mm2.properties; or connectors as JSON, Strimzi's YAML, or a directory of such files."
 

@@ -29,9 +29,9 @@ from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
-from heliograph.service.deployed import EXPECTED
 from heliograph.service.events import Events
-from heliograph.service.running import Running, SparkDied
+from heliograph.service.flow_supervisor import EXPECTED
+from heliograph.service.supervisor import SparkDied, Supervisor
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import Unreachable
 
@@ -89,7 +89,7 @@ async def _main(
     try:
         store = ConnectStore(client, file.group, file.configs.name, file.status.name)
         stored = await store.open(dict(map(_topic, (file.configs, file.offsets, file.status))))
-        running = Running((), master=master, conf=conf, stays=True)
+        running = Supervisor((), master=master, conf=conf, stays=True)
         id_ = address(serving) if elsewhere else file.advertised
         worker = Worker(id_, file.settings, file.offsets.name, file.group)
         connectors = Connectors(running, worker, store)

@@ -17,7 +17,7 @@ from heliograph.cli.screen import fail, progress_line
 from heliograph.rest.server import AddressTaken, RestServer, listen
 from heliograph.service.events import Events
 from heliograph.service.notifier import Notifier
-from heliograph.service.running import Running
+from heliograph.service.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def gathered_events(webhook: str) -> Iterator[Events]:
 
 
 async def run_until_stopped(
-    running: Running,
+    running: Supervisor,
     console: Console,
     server: RestServer | None,
     hang_up: Callable[[], None] | None = None,
@@ -105,7 +105,7 @@ async def run_until_stopped(
         await asyncio.gather(display, return_exceptions=True)
 
 
-async def _display(running: Running, console: Console) -> None:
+async def _display(running: Supervisor, console: Console) -> None:
     await running.ready.wait()
     if not console.is_terminal:
         while True:

@@ -11,7 +11,7 @@ from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topics import NewTopic, create_topics
+from heliograph.wire.topic_requests import NewTopic, create_topics
 
 TOPICS = {"orders": 6, "payments": 4}
 _GZIP = 1
@@ -58,7 +58,7 @@ class Shop:
         for leader, batches in by_leader.items():
             if leader < 0:
                 continue
-            for answer in await append(await self._client.to(leader), batches, 10.0):
+            for answer in await append(await self._client.connection(leader), batches, 10.0):
                 # A new partition's leader may be named before it knows.
                 if answer.error and not BrokerError(answer.error).transient:
                     raise BrokerError(answer.error, answer.message)

@@ -12,7 +12,7 @@ from heliograph.cli.remote import DEFAULT, Rest, ask, show_connectors
 from heliograph.cli.screen import FILES, fail, flow_table, number
 from heliograph.config import ConfigError, load_all
 from heliograph.model.flow import Flow
-from heliograph.service.status import FlowStatus, Seen, from_json, last_status, to_json
+from heliograph.service.flow_status import FlowStatus, Seen, from_json, last_status, to_json
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 

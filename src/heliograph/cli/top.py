@@ -18,7 +18,7 @@ from rich.text import Text
 
 from heliograph.cli.remote import DEFAULT, NoAnswer, Rest, answer_of
 from heliograph.cli.screen import fail, flow_table, number, size
-from heliograph.service.status import FlowStatus, from_json
+from heliograph.service.flow_status import FlowStatus, from_json
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN = 8  # mirrors in each table

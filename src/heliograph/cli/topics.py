@@ -8,7 +8,7 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment, load_all
-from heliograph.control.internal_topics import InternalTopic, look_up
+from heliograph.control.internal_topic_setup import InternalTopic, look_up
 from heliograph.model.flow import Flow
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError

@@ -17,12 +17,12 @@ from heliograph.model.intervals import Intervals
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.policy import checkpoint_topic
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
+from heliograph.wire.consumer_groups import Committed, Offsets, committed_offsets, list_groups
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
-from heliograph.wire.groups import Committed, Offsets, committed_offsets, list_groups
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
-Place = tuple[str, str, int]  # group, topic as the target calls it, partition
+GroupTopicPartition = tuple[str, str, int]  # group, topic as the target calls it, partition
 
 # Why there is no mirror offset, in a word.
 NO_MIRROR, TOPIC_GONE, NO_PERMISSION = "no-mirror", "topic-gone", "no-permission"
@@ -90,10 +90,10 @@ class Checkpoints:
         self._topic = flow.policy.checkpoints_topic(flow.source.alias)
         self.groups: tuple[str, ...] = ()
         self.share_groups: tuple[str, ...] = ()  # that would be wanted, and have no offsets
-        self.latest: dict[Place, Checkpoint] = {}  # that are written down
+        self.latest: dict[GroupTopicPartition, Checkpoint] = {}  # that are written down
         # Those that were computed since the start, or written before and found again: of others nobody knows for which
         # mirror they were.
-        self.placed: dict[Place, Placed] = {}
+        self.placed: dict[GroupTopicPartition, Placed] = {}
         self.deleted: dict[str, dict[tuple[str, int], int]] = {}  # groups on the source, with the last mirror offsets
 
     async def load(self) -> None:

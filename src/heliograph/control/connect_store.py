@@ -6,7 +6,7 @@ One process at a time: two would not hear of each other's changes.
 import logging
 from collections.abc import Mapping
 
-from heliograph.control.internal_topics import ensure_storage_topics
+from heliograph.control.internal_topic_setup import ensure_storage_topics
 from heliograph.control.takeover import StillRunning, until_empty
 from heliograph.model.connect_records import Pair, Stored, config_record, deleted_records, stale_keys, state_records
 from heliograph.wire.cluster import ClusterClient

@@ -7,9 +7,9 @@ translate on our mirrors, and MM2 can be put back in our place. One is never ahe
 from collections.abc import Iterable, Mapping
 
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import Flow, OffsetSyncs
 from heliograph.model.mm2_records import OffsetSync
+from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
 

@@ -20,13 +20,13 @@ from heliograph.model.ledger_records import (
     JOURNAL,
     PAGES,
     Packed,
-    Partition,
     Start,
     page_key,
     page_value,
     to_index,
 )
 from heliograph.model.pages import IN_INDEX, Page
+from heliograph.model.partitions import TopicPartition
 from heliograph.model.pruning import past_pages
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION
@@ -43,8 +43,8 @@ _EVERY = 600.0
 _TRIM_AFTER = 300.0
 
 
-_Of = tuple[Partition, str, State]  # of a mirror partition, by mirror id
-_Due = tuple[Partition, str, State, list[Page] | None]
+_Of = tuple[TopicPartition, str, State]  # of a mirror partition, by mirror id
+_Due = tuple[TopicPartition, str, State, list[Page] | None]
 
 
 class Packer:
@@ -216,7 +216,7 @@ def _is_behind(state: State) -> bool:
     return state.packed is None or (state.packed.era, state.packed.written) < (state.era, state.written)
 
 
-def _packed(partition: Partition, mirror_id: str, state: State, pages: Sequence[Page]) -> Packed:
+def _packed(partition: TopicPartition, mirror_id: str, state: State, pages: Sequence[Page]) -> Packed:
     before = state.packed
     used = {page.location for page in pages}
     unused = [

@@ -16,11 +16,12 @@ from heliograph.copy.visible import visible_records
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Others
 from heliograph.model.mm2_records import OffsetSync
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Metadata, Topic, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.offsets import EARLIEST, one_offset
-from heliograph.wire.recode import Plain
+from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import read_kind
 
 _RUN = 100  # so many of the next records are looked for
@@ -30,7 +31,6 @@ _BYTES = 256 << 20  # read in one round; the search goes on in the next
 _FETCH = 1 << 20
 _A_RECORD = 100  # bytes beside key and value
 
-Place = tuple[str, int]
 Content = tuple[object, ...]
 Key = tuple[str, int, str, str, int]
 
@@ -46,7 +46,7 @@ class Question:
     others: Others
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TopicPartition:
         return self.topic.name, self.partition
 
     @property
@@ -124,7 +124,7 @@ class _Search:
 class _Budget:
     left: int = field(default=_BYTES)
 
-    def spend(self, record: Plain) -> bool:
+    def spend(self, record: DecodedRecord) -> bool:
         """Whether something is left."""
         self.left -= _A_RECORD + len(record.key or b"") + len(record.value or b"")
         return self.left > 0
@@ -135,7 +135,7 @@ class RecordSearch:
         self._flow = flow
         self._source = source
         self._target = target
-        self._syncs: dict[Place, list[OffsetSync]] = {}
+        self._syncs: dict[TopicPartition, list[OffsetSync]] = {}
         self._searches: dict[Key, _Search] = {}
         self._found: dict[Key, Found] = {}
         self._failed: dict[Key, str] = {}
@@ -215,8 +215,8 @@ class RecordSearch:
         matchers = [Matcher([_content(each, timeless) for each in run], len(run) < _RUN) for run in runs]
         return _Search(at, latest, timeless, matchers, max(start, safe))
 
-    async def _run_from(self, one: Question, source: int, committed_only: bool, budget: _Budget) -> list[Plain]:
-        found: list[Plain] = []
+    async def _run_from(self, one: Question, source: int, committed_only: bool, budget: _Budget) -> list[DecodedRecord]:
+        found: list[DecodedRecord] = []
         end = one.others.source_end
         async for record in visible_records(self._source, one.topic, one.partition, source, end, committed_only):
             found.append(record)
@@ -254,12 +254,12 @@ class RecordSearch:
             raise WireError(f"mirror offset {offset} cannot be read: {batch}")
         return batch.log_append_time
 
-    async def _know_syncs(self, places: set[Place]) -> None:
+    async def _know_syncs(self, places: set[TopicPartition]) -> None:
         """The pairs of these partitions, those since the last step back: the others may be about an earlier topic of
         this name."""
         if places <= self._syncs.keys():
             return
-        syncs: dict[Place, list[OffsetSync]] = {place: [] for place in places}
+        syncs: dict[TopicPartition, list[OffsetSync]] = {place: [] for place in places}
         client = self._target if self._flow.offset_syncs.on_target else self._source
         name = syncs_topic(self._flow)
         topic = (await client.metadata([name])).topics[name]
@@ -274,7 +274,7 @@ class RecordSearch:
         self._syncs = syncs
 
 
-def _content(record: Plain, timeless: bool) -> Content:
+def _content(record: DecodedRecord, timeless: bool) -> Content:
     """What must be the same; not the time, if the mirror's broker has set its own."""
     return None if timeless else record.timestamp, record.key, record.value, tuple(record.headers)
 

@@ -13,25 +13,25 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from heliograph.control.configs import FAITHFUL
-from heliograph.control.connect_offsets import mm2_offsets, mm2_was_here
+from heliograph.control.config_sync import FAITHFUL
+from heliograph.control.mm2_offsets import mm2_offsets, mm2_was_here
 from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.resumed import batches_at
 from heliograph.copy.visible import visible_records
-from heliograph.copy.work import MirrorPartition, producer_id
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
 from heliograph.model.mm2_records import OffsetSync
+from heliograph.model.partitions import MirrorPartition, TopicPartition, producer_id
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Metadata, Topic, id_text
+from heliograph.wire.consumer_groups import DEAD, EMPTY, group_states
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
-from heliograph.wire.groups import DEAD, EMPTY, group_states
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
-from heliograph.wire.recode import Plain
+from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import bounds, read_kind
-from heliograph.wire.topics import change_configs, describe_configs
+from heliograph.wire.topic_requests import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +44,6 @@ _FAR = 1_000_000
 _AT_ONCE = 8  # partitions
 _SESSION = 30.0  # a worker's session lasts 10 s unless told otherwise
 _TRANSACTION = 70.0  # one that was left open ends after 60 s unless told otherwise
-
-Place = tuple[str, int]
 
 
 class StillRunning(Exception):
@@ -60,7 +58,7 @@ class Taken:
     mirror_end: int
     source: int
     noted: int  # where MM2 would have gone on
-    shift: int  # how many records in the mirror are not ours
+    foreign_offsets_before: int  # how many records in the mirror are not ours
 
 
 @dataclass(slots=True)
@@ -91,7 +89,7 @@ class _Mirror:
     intervals: Intervals
 
     @property
-    def written(self) -> Place:
+    def written(self) -> TopicPartition:
         return self.partition.mirror, self.partition.partition
 
     async def batch_at(self, offset: int) -> Batch:
@@ -156,10 +154,10 @@ async def take_over(
     return outcome
 
 
-def _entry(one: Taken, mirror: _Mirror) -> Entry:
+def _entry(one: Taken, mirror: _Mirror) -> JournalEntry:
     place = (one.partition.topic, one.partition.partition)
-    begins = Interval(one.mirror_end, one.source, 0, id_text(mirror.topic.id), one.shift)
-    return Entry(place, id_text(mirror.mirror.id), (begins,))
+    begins = Interval(one.mirror_end, one.source, 0, id_text(mirror.topic.id), one.foreign_offsets_before)
+    return JournalEntry(place, id_text(mirror.mirror.id), (begins,))
 
 
 def tell(flow: Flow, outcome: TakeOver) -> None:
@@ -206,13 +204,13 @@ async def until_empty(client: ClusterClient, group: str, waiting: str) -> str:
     return ""
 
 
-async def _noted(flow: Flow, source: ClusterClient, target: ClusterClient) -> dict[Place, _Noted]:
+async def _noted(flow: Flow, source: ClusterClient, target: ClusterClient) -> dict[TopicPartition, _Noted]:
     """By source topic and partition."""
     books = await mm2_offsets(flow, target)
     client = target if flow.offset_syncs.on_target else source
     name = syncs_topic(flow)
     topic = (await client.metadata([name])).topics[name]
-    syncs: dict[Place, OffsetSync] = {}
+    syncs: dict[TopicPartition, OffsetSync] = {}
     if topic.error != UNKNOWN_TOPIC_OR_PARTITION:
         async for sync in read_kind(client, topic, OffsetSync.from_record):
             syncs[sync.topic, sync.partition] = sync  # the last one counts: a topic may have been created anew
@@ -283,8 +281,8 @@ def _at_end(end: int, intervals: Intervals) -> tuple[Interval | None, Interval |
 
 
 async def _settled_bounds(
-    target: ClusterClient, mirrors: Mapping[str, Topic], places: list[Place], wait: bool
-) -> tuple[dict[Place, int | WireError], dict[Place, int | WireError]]:
+    target: ClusterClient, mirrors: Mapping[str, Topic], places: list[TopicPartition], wait: bool
+) -> tuple[dict[TopicPartition, int | WireError], dict[TopicPartition, int | WireError]]:
     """Starts and ends, when no transaction is open any more: MM2 with exactly-once support may have been killed in one,
     and nobody knows yet whether its records count."""
     deadline = time.monotonic() + (_TRANSACTION if wait else 0.0)
@@ -317,7 +315,7 @@ async def _records_of_others(one: _Mirror, producer: int) -> int:
             low = batch.next_offset
         else:
             high = min(middle, batch.base_offset)
-    return last.shift + one.end - low
+    return last.foreign_offsets_before + one.end - low
 
 
 # --- where they end in the source ---------------------------------------------------------------------------------
@@ -350,7 +348,7 @@ async def _end_in_source(one: _Mirror, noted: _Noted) -> int | None:
 
 
 async def last_match(
-    records: AsyncIterator[Plain], tail: Sequence[tuple[object, ...]], noted: int, timeless: bool = False
+    records: AsyncIterator[DecodedRecord], tail: Sequence[tuple[object, ...]], noted: int, timeless: bool = False
 ) -> int | None:
     """The offset of the source record that the mirror ends with: the first, from the noted one on, up to which the
     source has the mirror's last records one after the other. If not all of them, then where most of them are."""
@@ -378,7 +376,7 @@ def _same_at_end(window: Sequence[tuple[object, ...]], tail: Sequence[tuple[obje
     return same
 
 
-def _content(record: Plain, timeless: bool) -> tuple[object, ...]:
+def _content(record: DecodedRecord, timeless: bool) -> tuple[object, ...]:
     """What must be the same; not the time, if the mirror's broker has set its own."""
     return (record.key, record.value, record.headers) if timeless else record[1:]
 

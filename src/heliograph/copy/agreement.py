@@ -13,7 +13,7 @@ from heliograph.copy.claims import Claims
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.wire.batches import Batch
 from heliograph.wire.errors import WireError
-from heliograph.wire.recode import Plain, records_of
+from heliograph.wire.recode import DecodedRecord, records_of
 
 _FIRST_STEP = 1000  # records
 
@@ -64,7 +64,7 @@ async def _may_hold(one: Resumed, mirror_offset: int, source_offset: int, cluste
     return mirrored is None or there is None or mirrored[1:] == there[1:]
 
 
-def _record_at(batch: Batch, offset: int) -> Plain | None:
+def _record_at(batch: Batch, offset: int) -> DecodedRecord | None:
     return None if batch.control else next((record for record in records_of(batch) if record.offset == offset), None)
 
 
@@ -88,7 +88,7 @@ async def _compare(one: Resumed, claims: Claims, start: int, end: int, clusters:
     mirror_last, source_last = claims.at(end - 1)
     sound, size = None, 0
 
-    async def copies() -> AsyncIterator[tuple[int, Plain]]:
+    async def copies() -> AsyncIterator[tuple[int, DecodedRecord]]:
         nonlocal size
         async for batch in clusters.own_batches(one, mirror_from, mirror_last + 1):
             size += batch.size

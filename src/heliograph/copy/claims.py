@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from heliograph.copy.position import Facts
+from heliograph.copy.position import PartitionFacts
 from heliograph.model.intervals import NO_END, Interval
 
 
@@ -15,7 +15,7 @@ class Claims:
     what was copied since counts), and what came from an earlier topic of that name.
     """
 
-    def __init__(self, known: Sequence[Interval], following: Interval | None, facts: Facts) -> None:
+    def __init__(self, known: Sequence[Interval], following: Interval | None, facts: PartitionFacts) -> None:
         """Of the intervals of a mirror, and the one that begins behind its end, if there is one."""
         self._parts = _parts(known, following, facts)
         self._numbers = list(accumulate((part.count for part in self._parts), initial=0))
@@ -55,14 +55,14 @@ class Claims:
         return self.before_source(offset) < self.before_source(offset + 1)
 
 
-def _parts(known: Sequence[Interval], following: Interval | None, facts: Facts) -> list[Interval]:
+def _parts(known: Sequence[Interval], following: Interval | None, facts: PartitionFacts) -> list[Interval]:
     """From the last one back: what comes before it in the mirror counts only for what comes before it in the source."""
     source_end = NO_END
     found: list[Interval] = []
     for interval in reversed(known):
         if interval.source_id != facts.source_id:
             break
-        grown = 0 if following is None else max(0, following.shift - interval.shift)
+        grown = 0 if following is None else max(0, following.foreign_offsets_before - interval.foreign_offsets_before)
         own_end = NO_END if following is None else following.target - grown
         to_source = interval.source - interval.target
         start = max(interval.target, facts.mirror_start, facts.source_start - to_source)

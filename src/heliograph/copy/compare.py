@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from heliograph.copy.visible import visible
-from heliograph.copy.work import MirrorPartition
+from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import Unreachable
-from heliograph.wire.recode import Plain, records_of
+from heliograph.wire.recode import DecodedRecord, records_of
 from heliograph.wire.records import bounds
 
 
@@ -59,14 +59,14 @@ class _Records:
 
     def __init__(self, client: ClusterClient, topic: Topic, partition: int) -> None:
         self._batches = _batches(client, topic, partition)
-        self._decoded: deque[Plain] = deque()
+        self._decoded: deque[DecodedRecord] = deque()
         self.batch: Batch | None = None
 
     async def fill(self) -> None:
         if self.batch is None and not self._decoded:
             self.batch = await anext(self._batches, None)
 
-    def decoded(self) -> deque[Plain]:
+    def decoded(self) -> deque[DecodedRecord]:
         if self.batch is not None:
             self._decoded.extend(records_of(self.batch))
             self.batch = None

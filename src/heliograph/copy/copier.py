@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from heliograph.copy.classify import Rules
 from heliograph.copy.clock import now
 from heliograph.copy.counts import SOURCE, TARGET, Counts
 from heliograph.copy.cursor import Budget, Cursor, Sent, State, Unrecorded
 from heliograph.copy.dead_letters import park
 from heliograph.copy.filler import MayNotBeCut, fill, keep_beginnings
 from heliograph.copy.gaps import Gaps, filler_name
-from heliograph.copy.intake import Rules
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.limits import settle_limits
 from heliograph.copy.log_levels import use_levels
@@ -28,12 +28,14 @@ from heliograph.copy.position import not_kept
 from heliograph.copy.reader import Reader
 from heliograph.copy.resume import resume
 from heliograph.copy.signals import Change, Grant, Report, change_of, grant_to, is_end_of, levels_in
-from heliograph.copy.work import Copied, MirrorPartition, Notice, Outcome, Progress, Refusal, Work, producer_id
+from heliograph.copy.work import Copied, Outcome, Progress, Work
 from heliograph.copy.writer import Writer
 from heliograph.model.flow import CONTINUE
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
 from heliograph.model.intervals import Interval, NotLoaded
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
+from heliograph.model.partitions import MirrorPartition, producer_id
+from heliograph.model.problems import Notice, Refusal
 from heliograph.wire.append import takes_zstd
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -258,7 +260,7 @@ class Copier:
 
     def _landed(self, cursor: Cursor, sent: Sent) -> None:
         batch, copied = sent.parcel.batch, cursor.copied
-        self.counts.append(batch.codec, sent.parcel.why_anew, batch.count, batch.size)
+        self.counts.append(batch.codec, sent.parcel.reencode_reason, batch.count, batch.size)
         copied.records += batch.count
         copied.size += batch.size
         copied.newest, copied.landed = batch.max_timestamp, int(time.time() * 1000)
@@ -369,7 +371,7 @@ class Copier:
                 notice=self._notice,
             )
             for leader in {cursor.target_leader for cursor in ready}:
-                zstd = takes_zstd(await self._target.to(leader))
+                zstd = takes_zstd(await self._target.connection(leader))
                 self._rules = replace(self._rules, zstd=self._rules.zstd and zstd)
         except (WireError, NotLoaded) as error:
             for cursor in due:  # those that have their position, too: nobody reads for them yet
@@ -399,7 +401,7 @@ class Copier:
                 await self._put_aside(cursor, waiting)
             await self._ledger.write(
                 [
-                    Entry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, some, one.filler)
+                    JournalEntry((cursor.key.topic, cursor.key.partition), cursor.mirror_id, some, one.filler)
                     for cursor, _generation, waiting in due
                     for one in waiting
                     for some in _batched(one.intervals, _INTERVALS_AT_ONCE)

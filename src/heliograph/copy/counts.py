@@ -35,9 +35,9 @@ class Counts:
     def size(self) -> int:
         return sum(one.size for one in self.appended.values())
 
-    def append(self, codec: str, why_anew: str, records: int, size: int) -> None:
+    def append(self, codec: str, reencode_reason: str, records: int, size: int) -> None:
         """One batch has landed."""
-        kind = codec, why_anew or AS_IT_IS
+        kind = codec, reencode_reason or AS_IT_IS
         amount = self.appended.get(kind)
         if amount is None:
             amount = self.appended[kind] = Amount()

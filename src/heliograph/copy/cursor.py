@@ -7,11 +7,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from heliograph.copy.intake import Intake, LeftOut, Parcel
+from heliograph.copy.classify import Classified, LeftOut, OutgoingBatch
 from heliograph.copy.keeping import Gap, Step, lay_out, planned
-from heliograph.copy.work import Copied, MirrorPartition, Position, Refusal
+from heliograph.copy.work import Copied
 from heliograph.model.flow import KeptOffsets
 from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.problems import Refusal
 from heliograph.wire.cluster import NO_ID, id_text
 
 _FIRST_PAUSE = 0.1
@@ -84,7 +86,7 @@ class Chunk:
 class Sent:
     """One parcel that was handed to the target, and where it must land."""
 
-    parcel: Parcel
+    parcel: OutgoingBatch
     chunk: Chunk
     target_offset: int
     generation: int
@@ -111,7 +113,7 @@ class Cursor:
     source_id: uuid.UUID = NO_ID
     mirror_id: str = ""
     intervals: Intervals = field(default_factory=Intervals)  # as far as they are written down
-    shift: int = 0  # see Interval; where the next parcel to be sent will be appended
+    foreign_offsets_before: int = 0  # see Interval; where the next parcel to be sent will be appended
     keeps: bool = False  # the mirror has the source's offsets
     kept_offsets: KeptOffsets | None = None  # if it shall have
     filler: str = ""  # under which name gaps are filled
@@ -159,7 +161,7 @@ class Cursor:
         self.position = replace(position, mirror_id=self.mirror_id)
         self.has_started = True
         self.earlier = None
-        self.shift = self.plan_shift = shift
+        self.foreign_offsets_before = self.plan_shift = shift
         self.fetch_at = position.source
         self.epoch = position.epoch
         self.append_at = self.plan_at = position.target
@@ -180,7 +182,7 @@ class Cursor:
     def source_id_hex(self) -> str:
         return id_text(self.source_id)
 
-    def take(self, intake: Intake, chunk: Chunk) -> bool:
+    def take(self, intake: Classified, chunk: Chunk) -> bool:
         """Queue what was fetched; whether something must be written down before it may be sent."""
         waiting = len(self.unrecorded)
         if intake.left_out:
@@ -194,7 +196,7 @@ class Cursor:
             self.pass_over()
         return len(self.unrecorded) > waiting
 
-    def _take_kept(self, intake: Intake, chunk: Chunk) -> list[Parcel]:
+    def _take_kept(self, intake: Classified, chunk: Chunk) -> list[OutgoingBatch]:
         """Queue records and gaps up to a gap that is too wide to be filled; what comes behind that is returned."""
         assert self.kept_offsets is not None
         steps = lay_out(intake, self.plan_at, intake.aborted if self.copies_aborted else ())
@@ -214,7 +216,7 @@ class Cursor:
         gap = steps[wide]
         assert isinstance(gap, Gap)
         self.keeps, self.too_wide = False, gap
-        return [step for step in steps[wide:] if isinstance(step, Parcel)]
+        return [step for step in steps[wide:] if isinstance(step, OutgoingBatch)]
 
     def _note(self, plan: list[Interval], filler: str = "") -> None:
         """Have it written down if it is not: what waits for that may change what the intervals say about it."""
@@ -225,9 +227,9 @@ class Cursor:
 
     def _queue(self, steps: Sequence[Step], chunk: Chunk | None = None) -> None:
         for step in steps:
-            held = chunk if isinstance(step, Parcel) or step.aborted else None
+            held = chunk if isinstance(step, OutgoingBatch) or step.aborted else None
             if held is not None:
-                if isinstance(step, Parcel) and step.fresh:
+                if isinstance(step, OutgoingBatch) and step.fresh:
                     held = Chunk(held.budget, step.size, held.leader)
                 held.take()
             self.queue.append((step, held))
@@ -237,7 +239,7 @@ class Cursor:
                 self.plan_shift += step.count
             self.bare = self.bare and isinstance(step, Gap) and step.filler
 
-    def _plan(self, parcels: list[Parcel]) -> list[Interval]:
+    def _plan(self, parcels: list[OutgoingBatch]) -> list[Interval]:
         """Where the records of these parcels will be, one behind the other."""
         plan: list[list[int]] = []
         at = self.plan_at
@@ -299,7 +301,7 @@ class Cursor:
             chunk.release()
         self.queued_bytes -= gap.size
         self.append_at += gap.count if not gap.filler else 0
-        self.shift += gap.count if not gap.filler else 0
+        self.foreign_offsets_before += gap.count if not gap.filler else 0
         self.asked = self.marked = 0
         self.position = Position(gap.next_source, self.append_at, gap.epoch, self.mirror_id)
         self.is_well()
@@ -307,7 +309,7 @@ class Cursor:
     def pop(self) -> Sent:
         """Take the next parcel to send; its place in the mirror is fixed by that."""
         parcel, chunk = self.queue.popleft()
-        assert isinstance(parcel, Parcel)
+        assert isinstance(parcel, OutgoingBatch)
         assert chunk is not None
         self.queued_bytes -= parcel.size
         sent = Sent(parcel, chunk, self.append_at, self.generation)

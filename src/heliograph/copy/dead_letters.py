@@ -5,10 +5,10 @@ Written before the copier goes on without them. After a crash in between, a reco
 
 from collections.abc import Sequence
 
-from heliograph.copy.intake import LeftOut
-from heliograph.copy.work import MirrorPartition
+from heliograph.copy.classify import LeftOut
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import dead_letters_topic
+from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, now, own_topic, write_records
 

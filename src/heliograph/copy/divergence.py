@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from heliograph.copy.agreement import agreed
 from heliograph.copy.claims import Claims
 from heliograph.copy.matching import RECORD_COST, Tail, content_of
-from heliograph.copy.position import Event, Go, lost_records, not_kept
+from heliograph.copy.position import Event, Resume, lost_records, not_kept
 from heliograph.copy.resumed import Clusters, Resumed
-from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval
+from heliograph.model.partitions import Position
 from heliograph.wire.recode import records_of
 
 COPIED_TWICE = "copied-twice"
@@ -101,7 +101,7 @@ def correct(one: Resumed, tail: Tail, shift_at: Callable[[int], int] | None = No
 
     def known_shift(mirror_offset: int) -> int:
         interval = known.covering(mirror_offset)
-        return one.decision.shift if interval is None else interval.shift
+        return one.decision.foreign_offsets_before if interval is None else interval.foreign_offsets_before
 
     found = tail.intervals(one.facts.source_id, shift_at or known_shift)
     if not known.agree(found):
@@ -130,12 +130,12 @@ def _not_searched(one: Resumed, common: int, source: int, clusters: Clusters) ->
 
 
 def _go_on_from(one: Resumed, source: int, *events: Event) -> None:
-    end, shift = one.facts.mirror_end, one.decision.shift
+    end, shift = one.facts.mirror_end, one.decision.foreign_offsets_before
     events = (*_also(one), *events)
     if one.decision.keeps and source != end:
         events = (*events, not_kept("the source was cut back"))
     new = Interval(end, source, 0, one.facts.source_id, shift)
-    one.decision = Go(Position(source, end), new, shift, events=events)
+    one.decision = Resume(Position(source, end), new, shift, events=events)
 
 
 def _also(one: Resumed) -> Iterator[Event]:

@@ -14,20 +14,21 @@ from functools import lru_cache
 from heliograph.copy.clock import now
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import ALIGNING, Notice, Refusal
+from heliograph.copy.work import ALIGNING
+from heliograph.model.problems import Notice, Refusal
 from heliograph.wire.append import append, takes_zstd
 from heliograph.wire.batches import Batch, rewrite, sequence
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, BrokerError, WireError
 from heliograph.wire.offsets import delete_before
-from heliograph.wire.recode import GZIP, ZSTD, Builder, Plain
+from heliograph.wire.recode import GZIP, ZSTD, Builder, DecodedRecord
 
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 100_000
 _CUT_AFTER = 10  # batches
 _CUT_EVERY = 1.0
-_NOTHING = Plain(0, -1, b"", None, [])  # with a key, or a compacted mirror would not take it
+_NOTHING = DecodedRecord(0, -1, b"", None, [])  # with a key, or a compacted mirror would not take it
 _TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 
 
@@ -49,14 +50,14 @@ async def fill(cursor: Cursor, target: ClusterClient, until: Callable[[], float]
         if error.transient:
             raise
         raise MayNotBeCut(f"nothing may be cut off the mirror ({error.name})") from error
-    connection = await target.to(cursor.target_leader)
+    connection = await target.connection(cursor.target_leader)
     codec = ZSTD if takes_zstd(connection) else GZIP
     most, batches = _AT_ONCE, 0
     while cursor.append_at < end:
         if now() >= until() or cursor.generation != generation:
             raise WireError("the lease has ended")
         batch = _batch(min(most, end - cursor.append_at), codec)
-        header = rewrite(batch, cursor.producer_id, sequence(cursor.append_at - cursor.shift))
+        header = rewrite(batch, cursor.producer_id, sequence(cursor.append_at - cursor.foreign_offsets_before))
         place = cursor.key.mirror, cursor.key.partition
         (answer,) = await append(connection, [(*place, (header, batch.records))], target.cluster.request_timeout)
         if answer.error in _TOO_LARGE and batch.count > 1:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from heliograph.copy.claims import Claims
 from heliograph.copy.divergence import COPIED_TWICE, correct, find_again
-from heliograph.copy.position import Event, Go, lost_records, not_kept
+from heliograph.copy.position import Event, Resume, lost_records, not_kept
 from heliograph.copy.resumed import Clusters, Resumed
-from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import NO_END, Interval, Intervals
+from heliograph.model.partitions import Position
 from heliograph.wire.batches import SEQUENCES, Batch
 from heliograph.wire.errors import WireError
 
@@ -66,7 +66,7 @@ async def go_on_after_others(one: Resumed, why: str, clusters: Clusters, policie
     known = await clusters.ask(one, lambda intervals: intervals.covering(start))
     if known is None:
         raise WireError(f"nothing is known about mirror offset {start}")
-    written = await _written_since(one, start, start - known.shift, clusters)
+    written = await _written_since(one, start, start - known.foreign_offsets_before, clusters)
     if written.broken_at is not None:
         return await _go_on_out_of_sequence(one, start, written, clusters, policies)
     event = not_kept("transactions have ended where records belong")
@@ -118,7 +118,7 @@ async def _go_on_out_of_sequence(
     assert known is not None
     claims = await _claims(one, start, clusters)
     common, before = claims.behind(start) or (start, known.source_of(start))
-    reached, missing_from = claims.behind(written.reached + known.shift) or (common, before)
+    reached, missing_from = claims.behind(written.reached + known.foreign_offsets_before) or (common, before)
     if gone := claims.before_source(facts.source_start):  # from the source, but they were copied
         common = max(common, min(claims.at(gone - 1)[0] + 1, reached))
     goes_on = policies.foreign_writer == CONTINUE
@@ -151,7 +151,7 @@ async def _go_on_out_of_sequence(
     if one.decision.keeps:
         events.append(not_kept("the mirror does not hold what this flow has sent"))
     new = Interval(end, source, 0, facts.source_id, shift)
-    one.decision = Go(Position(source, end), new, shift, events=tuple(events))
+    one.decision = Resume(Position(source, end), new, shift, events=tuple(events))
     one.again = cursor.cut_at is not None
     _forget_plans(one, start, written)
     return True
@@ -206,7 +206,7 @@ def _go_on_behind(one: Resumed, number: int, since: Intervals, event: Event, pol
             return
         source = facts.source_start
     shift = end - number
-    one.decision = Go(
+    one.decision = Resume(
         Position(source, end), Interval(end, source, 0, facts.source_id, shift), shift, events=tuple(events)
     )
 
@@ -222,7 +222,7 @@ async def _last_sound_place(one: Resumed, clusters: Clusters) -> int:
     known = await clusters.ask(one, lambda intervals: intervals.same_shift_since(end))
     if known is None:
         raise WireError(f"nothing is known about the mirror before offset {end}")
-    first, shift = max(known.target, one.facts.mirror_start), known.shift
+    first, shift = max(known.target, one.facts.mirror_start), known.foreign_offsets_before
     at, step, sound = one.facts.mirror_end - 1, 1, 0
     while at > first:
         found = (await clusters.copies({one.written: at})).get(one.written)

@@ -20,7 +20,7 @@ from types import NoneType
 from heliograph.copy.clock import now
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.keeping import Gap
-from heliograph.copy.work import derived_id
+from heliograph.model.partitions import derived_id
 from heliograph.wire.append import append
 from heliograph.wire.batches import BadBatch, Batch, rewrite
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
@@ -117,7 +117,7 @@ class Gaps:
         which their gaps were filled. What went wrong with whom is returned."""
         for cursor in doubtful:
             for one in self._served.pop(cursor, ()):
-                one.let_go()
+                one.invalidate()
         names = set().union(*doubtful.values())
         outcome = zip(names, await asyncio.gather(*(self._end_all(name) for name in names)), strict=True)
         failed = {name: error for name, error in outcome if error is not None}
@@ -129,7 +129,7 @@ class Gaps:
         async def take(one: TransactionalId) -> None:
             async with one.lock:
                 if not one.ours:
-                    await one.take()
+                    await one.init_producer()
 
         outcome = await asyncio.gather(*(take(one) for one in ids), return_exceptions=True)
         for error in outcome:
@@ -168,7 +168,7 @@ class Gaps:
         try:
             certain = await self._end_transactions(transaction, due)
         except WireError as error:
-            transaction.let_go()
+            transaction.invalidate()
             self._lose(due, f"{error}")
             return
         marked = [one for one in due if one.counted()]
@@ -231,7 +231,7 @@ class Gaps:
         self._in_time()
 
         async def write(leader: int, counts: dict[tuple[str, int], int]) -> None:
-            await write_markers(await self._target.to(leader), self._marker_ids, counts)
+            await write_markers(await self._target.connection(leader), self._marker_ids, counts)
 
         writes = (write(leader, counts) for leader, counts in by_leader.items())
         outcome = dict(zip(by_leader, await asyncio.gather(*writes, return_exceptions=True), strict=True))
@@ -248,7 +248,7 @@ class Gaps:
         """One transaction for all of them, with the aborted records that some of them have. If we die in between, or
         some of the records are refused, the marker comes behind what was written: that is a gap, too."""
         if not transaction.ours:
-            await transaction.take()
+            await transaction.init_producer()
         self._in_time()
         for one in due:
             self._served.setdefault(one.cursor, set()).add(transaction)
@@ -267,11 +267,11 @@ class Gaps:
             if error is not None:
                 if isinstance(error, BadBatch) or (isinstance(error, BrokerError) and not error.transient):
                     one.cursor.copies_aborted = False  # it would be the same the next time
-                transaction.let_go()
+                transaction.invalidate()
                 self._lose([one], f"{error}")
 
     async def _write(self, transaction: TransactionalId, due: _Due) -> None:
-        connection = await self._target.to(due.cursor.target_leader)
+        connection = await self._target.connection(due.cursor.target_leader)
         at = due.cursor.append_at
         for batch in _all_but_the_last(due.gap):
             self._in_time()

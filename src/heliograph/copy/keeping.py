@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from heliograph.copy.intake import Intake, Parcel
+from heliograph.copy.classify import Classified, OutgoingBatch
 from heliograph.model.intervals import Interval
 from heliograph.wire.batches import Batch
 
@@ -37,10 +37,10 @@ class Gap:
         return sum(batch.size for batch in self.aborted)
 
 
-Step = Parcel | Gap
+Step = OutgoingBatch | Gap
 
 
-def lay_out(intake: Intake, at: int, aborted_batches: Iterable[Batch]) -> list[Step]:
+def lay_out(intake: Classified, at: int, aborted_batches: Iterable[Batch]) -> list[Step]:
     """What was fetched from source offset `at` on as steps without anything between them."""
     steps: list[Step] = []
     aborted = deque(batch for batch in aborted_batches if batch.dense)  # holes in them make them a hole
@@ -86,7 +86,7 @@ def planned(steps: Iterable[Step], at: int, source_id: str, shift: int) -> list[
     found = [Interval(at, at, 0, source_id, shift)]
     for step in steps:
         last = found[-1]
-        if isinstance(step, Parcel):
+        if isinstance(step, OutgoingBatch):
             found[-1] = Interval(last.target, last.target, last.count + step.count, source_id, shift)
         else:
             shift += step.count

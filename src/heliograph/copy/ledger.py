@@ -20,10 +20,9 @@ from heliograph.model.ledger_records import (
     JOURNAL,
     PAGES,
     Author,
-    Entry,
     Index,
+    JournalEntry,
     Packed,
-    Partition,
     about,
     from_index,
     from_record,
@@ -32,6 +31,7 @@ from heliograph.model.ledger_records import (
     to_record,
 )
 from heliograph.model.pages import NOT_HERE, Page
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError
 from heliograph.wire.offsets import LATEST, one_offset
@@ -59,7 +59,7 @@ class State:
     author: Author = field(default_factory=Author)
     written_by_others: int = -1
 
-    def counts(self, entry: Entry, author: Author) -> bool:
+    def counts(self, entry: JournalEntry, author: Author) -> bool:
         """Whether the author of a decision had read all that others have written about this mirror partition. An entry
         that its author has given up, and that lands behind a later one of theirs, does not count either."""
         is_theirs = bool(author.name) and author.name == self.author.name
@@ -82,7 +82,7 @@ class State:
         fields = packed.written, packed.since, packed.time, packed.era, packed
         return State(intervals, *fields, packed.author, packed.written_by_others)
 
-    def excerpt(self, partition: Partition, mirror_id: str, target: int | None) -> Packed:
+    def excerpt(self, partition: TopicPartition, mirror_id: str, target: int | None) -> Packed:
         """For a lease: what it needs to go on at this mirror offset, by default at the last one that is known of."""
         last = self.intervals.last()
         if target is None:
@@ -105,9 +105,9 @@ class Handed:
 
     topic_id: str
     next_offset: int
-    partitions: frozenset[Partition]
+    partitions: frozenset[TopicPartition]
     states: tuple[tuple[bytes, bytes], ...]  # as records of the index
-    fills: Mapping[tuple[Partition, str], int] = field(default_factory=dict)  # see Intervals.filled_before
+    fills: Mapping[tuple[TopicPartition, str], int] = field(default_factory=dict)  # see Intervals.filled_before
 
 
 class Ledger:
@@ -115,8 +115,8 @@ class Ledger:
         self._target = target
         self.topic = ledger_topic(source_alias)
         self._earlier_topic = intervals_topic(source_alias)
-        self.states: dict[Partition, dict[str, State]] = {}
-        self._only: set[Partition] | None = None  # a lease needs no others
+        self.states: dict[TopicPartition, dict[str, State]] = {}
+        self._only: set[TopicPartition] | None = None  # a lease needs no others
         self._loaded: dict[int, bytes] = {}  # pages that were read, by offset
         self.index = Index()
         self.is_converted = True  # or the topic of an earlier version has entries that are not packed yet
@@ -141,7 +141,7 @@ class Ledger:
             state.intervals.fills_elsewhere = handed.fills.get((packed.partition, packed.mirror_id), 0)
             self._keep(packed.partition, packed.mirror_id, state)
 
-    def hand_over(self, partitions: Mapping[Partition, int | None]) -> Handed:
+    def hand_over(self, partitions: Mapping[TopicPartition, int | None]) -> Handed:
         """What a lease needs that copies these, each from its mirror offset on, if that is known."""
         states, fills = [], {}
         for partition, target in partitions.items():
@@ -154,13 +154,13 @@ class Ledger:
 
     # --- what is known --------------------------------------------------------------------------------------------
 
-    def of(self, partition: Partition, mirror_id: str) -> Intervals:
+    def of(self, partition: TopicPartition, mirror_id: str) -> Intervals:
         return self._state(partition, mirror_id).intervals
 
-    def all_of(self, partition: Partition) -> Known:
+    def all_of(self, partition: TopicPartition) -> Known:
         return {mirror_id: state.intervals for mirror_id, state in self.states.get(partition, {}).items()}
 
-    async def ask(self, partition: Partition, mirror_id: str, question: Callable[[Intervals], T]) -> T:
+    async def ask(self, partition: TopicPartition, mirror_id: str, question: Callable[[Intervals], T]) -> T:
         """What the intervals of a mirror partition say; the pages that it takes are read."""
         while True:
             try:
@@ -168,7 +168,7 @@ class Ledger:
             except NotLoaded as missing:
                 await self.load(partition, mirror_id, missing.page)
 
-    async def load(self, partition: Partition, mirror_id: str, page: Page) -> None:
+    async def load(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         """Read a page, so that whoever has missed it can ask again."""
         async with self.reading:
             await self._load_page(partition, mirror_id, page)
@@ -193,12 +193,12 @@ class Ledger:
         self.next_offset = max(end, self.next_offset)
         return topic
 
-    async def recall(self, partitions: Collection[Partition]) -> None:
+    async def recall(self, partitions: Collection[TopicPartition]) -> None:
         """Read all that is known about these partitions: a lease gets others, or needs more than it was handed."""
         async with self.reading:
             await self._recall(set(partitions))
 
-    async def _recall(self, partitions: set[Partition]) -> None:
+    async def _recall(self, partitions: set[TopicPartition]) -> None:
         topic = await own_topic(self._target, self.topic)
         start, end = await bounds(self._target, topic, JOURNAL, committed=False)
         for partition in partitions:
@@ -209,7 +209,7 @@ class Ledger:
         # What lies behind `next_offset` is read again by the others; who has it already passes over it.
         await self._read_journal(topic, max(start, index.start.journal), end, partitions)
 
-    async def _read_index(self, topic: Topic, end: int, only: set[Partition] | None) -> Index:
+    async def _read_index(self, topic: Topic, end: int, only: set[TopicPartition] | None) -> Index:
         index = Index()
         async for record in read_all(self._target, topic, INDEX):
             if record.key is not None:
@@ -234,7 +234,7 @@ class Ledger:
             state.written, state.era = end - 1, packed.era + 1
         self._keep(packed.partition, packed.mirror_id, state)
 
-    async def _read_earlier(self, index: Index, only: set[Partition] | None) -> None:
+    async def _read_earlier(self, index: Index, only: set[TopicPartition] | None) -> None:
         """What an earlier version has written to its own topic, as far as that is not packed yet."""
         earlier = (await self._target.metadata([self._earlier_topic])).topics[self._earlier_topic]
         if earlier.error:
@@ -256,7 +256,7 @@ class Ledger:
                 await self._put(state, entry)
                 state.time = record.timestamp
 
-    async def _read_journal(self, topic: Topic, start: int, end: int, only: set[Partition] | None) -> None:
+    async def _read_journal(self, topic: Topic, start: int, end: int, only: set[TopicPartition] | None) -> None:
         async for record in read(self._target, topic, JOURNAL, start, end):
             if record.key is None or record.value is None:
                 continue
@@ -274,7 +274,7 @@ class Ledger:
                 state = await self._put(state, entry)
             state.has_read(record, author)
 
-    async def _put(self, state: State, entry: Entry) -> State:
+    async def _put(self, state: State, entry: JournalEntry) -> State:
         while True:
             try:
                 state.intervals.put(entry.intervals)
@@ -287,7 +287,7 @@ class Ledger:
         self.knows_gaps |= bool(entry.filler) or entry.intervals[0].fill
         return state
 
-    async def _load_page(self, partition: Partition, mirror_id: str, page: Page) -> None:
+    async def _load_page(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         if page.location == NOT_HERE:
             await self._recall({partition})
             return
@@ -306,7 +306,7 @@ class Ledger:
             del self._loaded[next(iter(self._loaded))]
         self._loaded[page.location] = data
 
-    def _lose(self, partition: Partition, mirror_id: str, page: Page) -> None:
+    def _lose(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         """A page is gone: what it said cannot be known any more, nor what came before it be told from it."""
         state = self._state(partition, mirror_id)
         pages = list(state.intervals.pages)
@@ -340,7 +340,7 @@ class Ledger:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, entries: Sequence[JournalEntry]) -> None:
         """Returns when all in-sync replicas of the target have it."""
         if not entries:
             return
@@ -348,7 +348,7 @@ class Ledger:
         for entry in entries:
             await self._put(self._state(entry.partition, entry.mirror_id), entry)
 
-    async def decide(self, entries: Sequence[Entry], seen: int) -> list[Entry]:
+    async def decide(self, entries: Sequence[JournalEntry], seen: int) -> list[JournalEntry]:
         """Write down what comes next for some mirror partitions, by one who had read the journal up to `seen`. A
         decision does not count if others have written about the same mirror partition since: those are returned."""
         fenced = [replace(entry, seen=seen) for entry in entries]
@@ -367,12 +367,12 @@ class Ledger:
     async def _write(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
 
-    def _state(self, partition: Partition, mirror_id: str) -> State:
+    def _state(self, partition: TopicPartition, mirror_id: str) -> State:
         known = self.states.setdefault(partition, {})
         if mirror_id not in known:
             known[mirror_id] = State(Intervals(loaded=self._loaded, keep_packed=self._only is None))
         return known[mirror_id]
 
-    def _keep(self, partition: Partition, mirror_id: str, state: State) -> None:
+    def _keep(self, partition: TopicPartition, mirror_id: str, state: State) -> None:
         self.states.setdefault(partition, {})[mirror_id] = state
         self.knows_gaps |= bool(state.intervals.filler) or state.intervals.filled_before > 0

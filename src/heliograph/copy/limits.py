@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from heliograph.copy.cursor import Cursor
-from heliograph.copy.work import Notice
+from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
-from heliograph.wire.topics import change_configs, describe_configs
+from heliograph.wire.topic_requests import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 

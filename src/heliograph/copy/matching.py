@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 from heliograph.model.intervals import Interval
-from heliograph.wire.recode import Plain
+from heliograph.wire.recode import DecodedRecord
 
 RECORD_COST = 400  # bytes of memory, about
 
@@ -100,13 +100,17 @@ class Tail:
 
 def _add(found: list[Interval], new: Interval) -> None:
     last = found[-1] if found else None
-    if last is not None and (last.end, last.source + last.count, last.shift) == (new.target, new.source, new.shift):
+    if last is not None and (last.end, last.source + last.count, last.foreign_offsets_before) == (
+        new.target,
+        new.source,
+        new.foreign_offsets_before,
+    ):
         found[-1] = last.part(last.target, new.end)
     else:
         found.append(new)
 
 
-def content_of(record: Plain) -> bytes:
+def content_of(record: DecodedRecord) -> bytes:
     """A record's key, value, headers and time in few bytes."""
     pieces = (record.key, record.value, *(value for _name, value in record.headers))
     sizes = [None if piece is None else len(piece) for piece in pieces]

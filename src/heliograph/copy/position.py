@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from heliograph.copy.work import Position
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.partitions import Position
 
 Event = tuple[str, int, str]
 UNKNOWN_ORIGIN = "unknown-origin"
@@ -12,7 +12,7 @@ NOT_KEPT = "offsets-not-kept"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PartitionFacts:
     """What was just read from both clusters about one partition.
 
     `earlier_mirror`: records were copied to a mirror of this name that is gone. `sure`: what looks like a source that
@@ -34,8 +34,8 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
-    """Copy on from here. `new` is the interval to write down first, where one begins; `shift` is explained there.
+class Resume:
+    """Resume from here. `new` is the interval to write ahead, where one begins; for `foreign_offsets_before` see there.
 
     `diverged`: the source does not have any more what was copied last, so the place to go on from must be looked for.
     `decided`: how to go on from the mirror's end was decided, written down and told before. `keeps`: the mirror has the
@@ -45,7 +45,7 @@ class Go:
 
     position: Position
     new: Interval | None = None
-    shift: int = 0
+    foreign_offsets_before: int = 0
     diverged: bool = False
     decided: bool = False
     keeps: bool = False
@@ -53,7 +53,7 @@ class Go:
 
 
 @dataclass(frozen=True, slots=True)
-class NoGo:
+class Blocked:
     """This partition cannot go on. `final` is false where a leader that lags behind could look the same."""
 
     reason: str
@@ -63,12 +63,12 @@ class NoGo:
     suspicious: bool = True  # whether it may not look so for long
 
 
-def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go | NoGo:
+def next_position(intervals: Intervals, facts: PartitionFacts, policies: Policies) -> Resume | Blocked:
     # That of the last record, which is there: what was planned behind it may never have come, and look otherwise now.
     interval = intervals.covering(max(facts.mirror_end - 1, 0))
     ahead = intervals.after(facts.mirror_end)
     if ahead is not None and ahead.fill and ahead.source_id == facts.source_id:  # not filled up to there yet
-        return _begin(facts, max(ahead.source, facts.source_start), ahead.shift, keep=True, fill=True)
+        return _begin(facts, max(ahead.source, facts.source_start), ahead.foreign_offsets_before, keep=True, fill=True)
     taken_over = interval is None and facts.mirror_end > 0
     if interval is None:  # perhaps others have filled the mirror up to here, and it was decided how to go on
         interval = intervals.beginning(facts.mirror_end)
@@ -78,7 +78,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
             if facts.earlier_mirror:
                 how = "it was deleted and made again, perhaps while a batch was on its way; delete it once more"
             text = f"the mirror holds {facts.mirror_end} records that Heliograph has no account of having copied; {how}"
-            return NoGo(UNKNOWN_ORIGIN, text, facts.source_start)
+            return Blocked(UNKNOWN_ORIGIN, text, facts.source_start)
         gone = ("mirror-recreated", 0, "the mirror was deleted; it is copied again from the source's start")
         if facts.earlier_mirror:
             return _begin(facts, facts.source_start, 0, gone, keep=True)
@@ -88,7 +88,7 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
     decided = False
     if beginning is not None and beginning.source_id == facts.source_id:
         decided = taken_over or not (beginning.kept and interval.kept)  # or it only says that a gap ends here
-        interval, source, shift = beginning, beginning.source, beginning.shift
+        interval, source, shift = beginning, beginning.source, beginning.foreign_offsets_before
     kept = source == facts.mirror_end
     keeps = kept and facts.most_filler is not None
     if (
@@ -104,21 +104,21 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
     if interval.source_id != facts.source_id:
         text = "the source topic was deleted and created again; what the mirror holds came from the earlier one"
         if policies.recreated_topic != CONTINUE:
-            return NoGo("recreated-topic", text, source)
+            return Blocked("recreated-topic", text, source)
         event = ("recreated-topic", 0, f"{text}; goes on with the new")
         return _begin(facts, facts.source_start, shift, event)
     if source < facts.source_start:
         lost = lost_records(source, facts)
         if policies.data_loss != CONTINUE:
-            return NoGo("data-loss", lost[2], source)
+            return Blocked("data-loss", lost[2], source)
         return _begin(facts, facts.source_start, shift, lost, keep=kept)
     if source > facts.source_end and taken_over:  # from a tool that reads what is not committed yet
         text = (
             f"readers of the source come to offset {facts.source_end} only, and everything up to {source - 1} is here"
         )
-        return NoGo("open-transaction", text, source, final=False, suspicious=False)
+        return Blocked("open-transaction", text, source, final=False, suspicious=False)
     if source > facts.source_end and not facts.sure:
-        return NoGo(
+        return Blocked(
             "source-truncated",
             f"the source ends at {facts.source_end}, but the mirror already holds everything up to {source - 1}",
             source,
@@ -128,10 +128,10 @@ def next_position(intervals: Intervals, facts: Facts, policies: Policies) -> Go 
     events: tuple[Event, ...] = ()
     if not kept and facts.most_filler is not None and facts.seen is None:  # said once in a run
         events = (not_kept("the mirror was begun or gone on with at other offsets than the source's"),)
-    return Go(at, None, shift, source > facts.source_end, decided, keeps, events)
+    return Resume(at, None, shift, source > facts.source_end, decided, keeps, events)
 
 
-def lost_records(source: int, facts: Facts) -> Event:
+def lost_records(source: int, facts: PartitionFacts) -> Event:
     """That the source has deleted what comes next."""
     lost = facts.source_start - source
     text = f"the source begins at {facts.source_start}: {lost} records from {source} on were deleted before they were "
@@ -143,7 +143,9 @@ def not_kept(what: str) -> Event:
     return NOT_KEPT, 0, f"{what}; from here on the mirror's offsets are translated instead of kept"
 
 
-def _begin(facts: Facts, source: int, shift: int, *events: Event, keep: bool = False, fill: bool = False) -> Go:
+def _begin(
+    facts: PartitionFacts, source: int, shift: int, *events: Event, keep: bool = False, fill: bool = False
+) -> Resume:
     """With `keep`, nothing speaks against going on with the source's offsets if that is wanted; with `fill`, the mirror
     was being filled up for that."""
     end, missing, most = facts.mirror_end, source - facts.mirror_end, facts.most_filler
@@ -151,9 +153,9 @@ def _begin(facts: Facts, source: int, shift: int, *events: Event, keep: bool = F
     if keep and most is not None:
         if 0 <= missing <= most:
             new = Interval(source, source, 0, facts.source_id, shift, fill or missing > 0)
-            return Go(at, new, shift, keeps=True, events=events)
+            return Resume(at, new, shift, keeps=True, events=events)
         limit = f"{most} may be filled up" if most else "nothing may be cut off it, so it cannot be filled up"
         many = f"the mirror ends {missing} offsets before the source's {source}, and {limit}"
         few = f"the source begins at offset {source}, and the mirror ends at {end} already"
         events = (*events, not_kept(many if missing > 0 else few))
-    return Go(at, Interval(end, source, 0, facts.source_id, shift, fill), shift, events=events)
+    return Resume(at, Interval(end, source, 0, facts.source_id, shift, fill), shift, events=events)

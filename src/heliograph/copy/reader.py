@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from heliograph.copy.classify import Rules, classify
 from heliograph.copy.cursor import Budget, Chunk, Cursor
-from heliograph.copy.intake import Rules, take_in
 from heliograph.copy.pace import Pace
 from heliograph.model.flow import Reading
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name, lacking
-from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchSession, Limits, Place, Wanted
+from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchPartition, FetchSession, Limits
 
 # While a partition that is full now waits for its appends, do not sit out a long poll for the others.
 _SHORT_WAIT = 0.005
@@ -48,10 +49,10 @@ class Reader:
         self._queued = queued
         self._throttled = throttled
         self._lost = lost
-        self._cursors: dict[Place, Cursor] = {}
-        self._asked: dict[Place, tuple[Cursor, int]] = {}  # with the generation that asked
+        self._cursors: dict[TopicPartition, Cursor] = {}
+        self._asked: dict[TopicPartition, tuple[Cursor, int]] = {}  # with the generation that asked
         self._changed: dict[Cursor, None] = {}  # whose ask may be another one than the broker knows
-        self._dropped: set[Place] = set()  # that the broker need not remember any more
+        self._dropped: set[TopicPartition] = set()  # that the broker need not remember any more
         self._full: set[Cursor] = set()  # would read on if there were room
         self._crowded: set[int] = set()  # target leaders whose share of memory is used up
         self._wake = asyncio.Event()
@@ -73,7 +74,7 @@ class Reader:
     async def run(self) -> None:
         while True:
             try:
-                connection = await self._source.extra(self._node)
+                connection = await self._source.dedicated_connection(self._node)
             except WireError as error:
                 self._lose_all(f"source broker {self._node}: {error}")
                 await self._idle()
@@ -126,7 +127,7 @@ class Reader:
     def _enough_memory(self) -> bool:
         return self._budget.allowance >= min(_SMALLEST_FETCH, self._budget.limit // (2 * self._budget.readers))
 
-    def _news(self) -> list[Wanted]:
+    def _news(self) -> list[FetchPartition]:
         """Partitions to ask for from a new place; others are noted to be left out."""
         self._note_crowds()
         wanted = []
@@ -162,11 +163,13 @@ class Reader:
             and cursor.target_leader not in self._crowded
         )
 
-    def _ask(self, cursor: Cursor) -> Wanted:
+    def _ask(self, cursor: Cursor) -> FetchPartition:
         size = self._reading.max_partition_fetch_bytes
-        return Wanted(cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size, cursor.epoch)
+        return FetchPartition(
+            cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size, cursor.epoch
+        )
 
-    def _take(self, wanted: list[Wanted], answers: list[Fetched]) -> None:
+    def _take(self, wanted: list[FetchPartition], answers: list[Fetched]) -> None:
         silent = {one.place for one in wanted}
         for answer in answers:
             place = (answer.topic, answer.partition)
@@ -212,7 +215,7 @@ class Reader:
         rules = self._rules()
         if cursor.largest or cursor.alone_before or cursor.keeps:
             rules = replace(rules, largest=cursor.largest, alone_before=cursor.alone_before, keep=cursor.keeps)
-        intake = take_in(answer.data, cursor.fetch_at, cursor.epoch, rules, answer.aborted, cursor.unwanted)
+        intake = classify(answer.data, cursor.fetch_at, cursor.epoch, rules, answer.aborted, cursor.unwanted)
         chunk = Chunk(self._budget, len(answer.data), cursor.target_leader)
         must_be_recorded = cursor.take(intake, chunk)
         if intake.problem is not None:
@@ -226,7 +229,7 @@ class Reader:
                 self._lost(cursor, reason, False)
 
 
-def _place(cursor: Cursor) -> Place:
+def _place(cursor: Cursor) -> TopicPartition:
     return cursor.key.topic, cursor.key.partition
 
 

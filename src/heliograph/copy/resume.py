@@ -12,13 +12,13 @@ from functools import partial
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gaps import Gaps
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import NOT_KEPT, Facts, Go, NoGo, next_position
+from heliograph.copy.position import NOT_KEPT, Blocked, PartitionFacts, Resume, next_position
 from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.copy.verify import verified
-from heliograph.copy.work import Notice
 from heliograph.model.flow import Policies, Reading
 from heliograph.model.intervals import Intervals, NotLoaded
-from heliograph.model.ledger_records import Entry
+from heliograph.model.ledger_records import JournalEntry
+from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets, log_ends
@@ -59,7 +59,7 @@ async def resume(
     # After the offsets: whoever began this mirror before us then read an earlier start than we did, and wrote it down.
     await ledger.catch_up()
     seen = ledger.next_offset
-    facts: list[tuple[Cursor, Facts]] = []
+    facts: list[tuple[Cursor, PartitionFacts]] = []
     for cursor, here, there in zip(cursors, read, written, strict=True):
         offsets = source_starts[here], source_ends[here], mirror_starts[there], mirror_ends[there]
         known = [one for one in offsets if not isinstance(one, WireError)]
@@ -83,7 +83,7 @@ async def resume(
         ids = cursor.source_id_hex, cursor.mirror_id
         bounds = start, end, mirror_start, mirror_end
         most = None if cursor.kept_offsets is None else cursor.kept_offsets.most_filler if cursor.fillable else 0
-        facts.append((cursor, Facts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end, most)))
+        facts.append((cursor, PartitionFacts(*bounds, *ids, others, sure, cursor.position, reading.from_the_end, most)))
     found = []
     for cursor, one in facts:
         place = cursor.key.topic, cursor.key.partition
@@ -91,7 +91,7 @@ async def resume(
         if cursor.state is not State.RESUMING:
             continue  # it was dropped meanwhile
         cursor.intervals = ledger.of(place, cursor.mirror_id)
-        if not isinstance(decision, NoGo):
+        if not isinstance(decision, Blocked):
             if cursor.unsure:  # it was told with the first look
                 decision = replace(decision, events=tuple(told for told in decision.events if told[0] != NOT_KEPT))
             found.append(Resumed(cursor, one, decision))
@@ -158,10 +158,10 @@ def _start(one: Resumed) -> None:
     cursor.source_start, cursor.mirror_start = facts.source_start, facts.mirror_start
     cursor.cut_before = max(cursor.intervals.filled_before, new.target if new is not None and new.fill else 0)
     cursor.bare = facts.mirror_start == facts.mirror_end or (new is not None and new.fill)
-    cursor.start(replace(decision.position, epoch=one.epoch), decision.shift, decision.keeps)
+    cursor.start(replace(decision.position, epoch=one.epoch), decision.foreign_offsets_before, decision.keeps)
 
 
-def _decide(facts: Facts, policies: Policies, intervals: Intervals) -> Go | NoGo:
+def _decide(facts: PartitionFacts, policies: Policies, intervals: Intervals) -> Resume | Blocked:
     """The rule, and a look at all that is needed to verify what it says."""
     intervals.covering(intervals.own_end(facts.mirror_end) - 1)
     return next_position(intervals, facts, policies)
@@ -178,7 +178,7 @@ async def _write_down(
     its word counts: then all is to be looked at again."""
     found = [(each, new) for each in (*refused, *passed) for new in each.corrections]
     found += [(each, each.decision.new) for each in passed if each.decision.new is not None]
-    entries = [(Entry(each.read, each.facts.mirror_id, (new,)), each) for each, new in found]
+    entries = [(JournalEntry(each.read, each.facts.mirror_id, (new,)), each) for each, new in found]
     await ledger.write([entry for entry, _each in entries if entry.intervals[0].count > 0])
     decided = {entry: each for entry, each in entries if entry.intervals[0].count == 0}
     overtaken = {decided[entry].cursor for entry in await ledger.decide(list(decided), seen)}

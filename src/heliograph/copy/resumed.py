@@ -7,22 +7,22 @@ from typing import TypeVar
 
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, Go
+from heliograph.copy.position import PartitionFacts, Resume
 from heliograph.copy.visible import visible, visible_records
 from heliograph.model.flow import MIB
 from heliograph.model.intervals import NO_END, Interval, Intervals
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import Batch, sequence, split
 from heliograph.wire.cluster import ClusterClient, Metadata
 from heliograph.wire.errors import WireError
-from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
-from heliograph.wire.recode import Plain
+from heliograph.wire.fetch import READ_UNCOMMITTED, FetchPartition, Limits, fetch
+from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import read_batches
 
 _LAST_BATCH = 1 << 20
 _AT_ONCE = Limits(32 << 20)
 T = TypeVar("T")
-Place = tuple[str, int]
-Found = dict[Place, Batch | WireError | None]
+Found = dict[TopicPartition, Batch | WireError | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -30,18 +30,18 @@ class Resumed:
     """A cursor with the position that was found for it, and what must be put right before it goes on."""
 
     cursor: Cursor
-    facts: Facts
-    decision: Go
+    facts: PartitionFacts
+    decision: Resume
     epoch: int = -1  # leader epoch of the source's last copied record
     corrections: list[Interval] = field(default_factory=list)
     again: bool = False  # this is to be written down, and then looked at once more
 
     @property
-    def read(self) -> Place:
+    def read(self) -> TopicPartition:
         return self.cursor.key.topic, self.cursor.key.partition
 
     @property
-    def written(self) -> Place:
+    def written(self) -> TopicPartition:
         return self.cursor.key.mirror, self.cursor.key.partition
 
     def source_of(self, mirror_offset: int) -> int | None:
@@ -94,10 +94,10 @@ class Clusters:
     committed_only: bool = True
     search_bytes: int = 64 * MIB
 
-    async def originals(self, wanted: dict[Place, int]) -> Found:
+    async def originals(self, wanted: dict[TopicPartition, int]) -> Found:
         return await batches_at(self.source, self.sources, wanted)
 
-    async def copies(self, wanted: dict[Place, int]) -> Found:
+    async def copies(self, wanted: dict[TopicPartition, int]) -> Found:
         return await batches_at(self.target, self.mirrors, wanted)
 
     async def ask(self, one: Resumed, question: Callable[[Intervals], T]) -> T:
@@ -110,7 +110,7 @@ class Clusters:
         end = one.facts.mirror_end
         return await self.ask(one, lambda intervals: (intervals.rows(since, end, most), intervals.after(end - 1)))
 
-    def source_records(self, one: Resumed, start: int, end: int) -> AsyncIterator[Plain]:
+    def source_records(self, one: Resumed, start: int, end: int) -> AsyncIterator[DecodedRecord]:
         """What is to be copied of the source between two offsets."""
         topic = self.sources.topics[one.cursor.key.topic]
         return visible_records(self.source, topic, one.cursor.key.partition, start, end, self.committed_only)
@@ -134,19 +134,19 @@ class Clusters:
                 yield batch
 
 
-async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Place, int]) -> Found:
+async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[TopicPartition, int]) -> Found:
     """The batches that hold the given offsets; None or an error where a leader does not give one."""
-    by_leader: dict[int, list[Wanted]] = {}
+    by_leader: dict[int, list[FetchPartition]] = {}
     for (topic, partition), offset in wanted.items():
         known = metadata.topics[topic]
         by_leader.setdefault(known.leaders[partition], []).append(
-            Wanted(topic, known.id, partition, offset, _LAST_BATCH)
+            FetchPartition(topic, known.id, partition, offset, _LAST_BATCH)
         )
     found: Found = {}
 
-    async def ask(leader: int, asks: list[Wanted]) -> None:
+    async def ask(leader: int, asks: list[FetchPartition]) -> None:
         try:
-            connection = await client.to(leader)
+            connection = await client.connection(leader)
             while asks:
                 answers = await fetch(connection, asks, _AT_ONCE, READ_UNCOMMITTED)
                 got = {

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from heliograph.copy.counts import Counts
-from heliograph.copy.work import Copied, MirrorPartition, Notice, Position, Progress, Refusal
+from heliograph.copy.work import Copied, Progress
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.problems import Notice, Refusal
 
 
 def end_command(leases: Iterable[str]) -> tuple[bytes, bytes]:

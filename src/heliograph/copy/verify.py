@@ -97,7 +97,7 @@ def _foreign(one: Resumed, copied: Batch) -> str | None:
     if copied.producer_id != one.cursor.producer_id:
         return f"{where} was not written by this flow: somebody else writes to this mirror"
     interval = one.cursor.intervals.covering(copied.next_offset - 1)
-    shift = interval.shift if interval else 0
+    shift = interval.foreign_offsets_before if interval else 0
     if copied.next_offset != one.own_end or not one.in_its_place(copied, shift):
         return f"{where} is not where this flow would have put it: somebody else writes to this mirror"
     return None

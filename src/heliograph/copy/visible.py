@@ -3,21 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 
-from heliograph.copy.intake import Intake, Parcel, Rules, take_in
+from heliograph.copy.classify import Classified, OutgoingBatch, Rules, classify
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, Limits, Wanted, fetch
-from heliograph.wire.recode import Plain, records_of
+from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchPartition, Limits, fetch
+from heliograph.wire.recode import DecodedRecord, records_of
 
 _CHUNK = 1 << 20
 _LITTLE = 16 << 10
 _AT_ONCE = Limits(32 << 20)
 _LOOKS = 50  # into one partition without finding a record, which are so many chunks of aborted ones
 
-Place = tuple[str, int]
 
-
-def records_in(parcel: Parcel) -> Iterator[Plain]:
+def records_in(parcel: OutgoingBatch) -> Iterator[DecodedRecord]:
     """Its records with the offsets that they have in the log that they come from."""
     offsets = (first + number for first, count in parcel.runs for number in range(count))
     for record, offset in zip(records_of(parcel.batch), offsets, strict=True):
@@ -26,7 +25,7 @@ def records_in(parcel: Parcel) -> Iterator[Plain]:
 
 async def visible_records(
     client: ClusterClient, topic: Topic, partition: int, start: int, end: int, committed_only: bool
-) -> AsyncIterator[Plain]:
+) -> AsyncIterator[DecodedRecord]:
     """Every record between two offsets. Raises a WireError if they cannot all be had."""
     reached = start
     async for intake in visible(client, topic, partition, start, end, committed_only):
@@ -43,18 +42,18 @@ async def visible_records(
 
 async def visible(
     client: ClusterClient, topic: Topic, partition: int, start: int, end: int, committed_only: bool
-) -> AsyncIterator[Intake]:
+) -> AsyncIterator[Classified]:
     """What lies between two offsets, batches as they are. Ends early behind an answer that has a problem or brings no
     progress; its `next_source` tells how far it got."""
-    connection = await client.to(topic.leaders[partition])
+    connection = await client.connection(topic.leaders[partition])
     rules = Rules(committed_only, join_up_to=0)
     isolation = READ_COMMITTED if committed_only else READ_UNCOMMITTED
     while start < end:
-        wanted = Wanted(topic.name, topic.id, partition, start, _CHUNK)
+        wanted = FetchPartition(topic.name, topic.id, partition, start, _CHUNK)
         (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0), isolation)
         if got.error:
             raise BrokerError(got.error)
-        intake = take_in(got.data, start, -1, rules, got.aborted)
+        intake = classify(got.data, start, -1, rules, got.aborted)
         yield intake
         if intake.problem is not None or intake.next_source == start:
             return
@@ -62,22 +61,27 @@ async def visible(
 
 
 async def first_records(
-    client: ClusterClient, topics: Mapping[str, Topic], wanted: Mapping[Place, tuple[int, int]], committed_only: bool
-) -> dict[Place, Plain | WireError | None]:
+    client: ClusterClient,
+    topics: Mapping[str, Topic],
+    wanted: Mapping[TopicPartition, tuple[int, int]],
+    committed_only: bool,
+) -> dict[TopicPartition, DecodedRecord | WireError | None]:
     """The first record between two offsets of each partition, asked from all leaders at once; None where there is none,
     but markers and aborted ones."""
-    by_leader: dict[int, dict[Place, int]] = {}
-    found: dict[Place, Plain | WireError | None] = {}
+    by_leader: dict[int, dict[TopicPartition, int]] = {}
+    found: dict[TopicPartition, DecodedRecord | WireError | None] = {}
     for place, (start, _end) in wanted.items():
         by_leader.setdefault(topics[place[0]].leaders.get(place[1], -1), {})[place] = start
 
-    async def ask(leader: int, starts: dict[Place, int]) -> None:
+    async def ask(leader: int, starts: dict[TopicPartition, int]) -> None:
         looks = dict.fromkeys(starts, 0)
         size = _LITTLE
         try:
-            connection = await client.to(leader)
+            connection = await client.connection(leader)
             while starts:
-                asks = [Wanted(place[0], topics[place[0]].id, place[1], at, size) for place, at in starts.items()]
+                asks = [
+                    FetchPartition(place[0], topics[place[0]].id, place[1], at, size) for place, at in starts.items()
+                ]
                 moved = False
                 for got in await fetch(
                     connection, asks, _AT_ONCE, READ_COMMITTED if committed_only else READ_UNCOMMITTED
@@ -105,11 +109,11 @@ async def first_records(
     return found
 
 
-def _first(got: Fetched, start: int, end: int, committed_only: bool) -> Plain | WireError | int | None:
+def _first(got: Fetched, start: int, end: int, committed_only: bool) -> DecodedRecord | WireError | int | None:
     """The first record of an answer; where to look on if it has none."""
     if got.error:
         return BrokerError(got.error)
-    intake = take_in(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)
+    intake = classify(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)
     for parcel in intake.parcels:
         for record in records_in(parcel):
             return record if record.offset < end else None

@@ -1,38 +1,12 @@
 """What a lease is told and what it answers: small picklable values that travel between driver and executors."""
 
-import hashlib
 from dataclasses import dataclass, field
 
 from heliograph.copy.counts import Counts
 from heliograph.copy.ledger import Handed
 from heliograph.model.flow import Flow
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class MirrorPartition:
-    """One partition to copy: from `topic` on the source to `mirror` on the target, same partition number."""
-
-    topic: str
-    mirror: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Everything before source offset `source` has been copied; the mirror ends at `target`.
-
-    `epoch` is the leader epoch of the source's last record before it (-1: unknown), by which a source that was cut back
-    and written anew gives itself away. `mirror_id` is the topic id of the mirror that it was found in: it says nothing
-    about another of the same name. Neither says anything about the place.
-    """
-
-    source: int
-    target: int
-    epoch: int = field(default=-1, compare=False)
-    mirror_id: str = field(default="", compare=False)
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.problems import Notice, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +31,6 @@ class Work:
 
 
 ALIGNING = "aligning"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a partition is not being copied any further, in words for the operator."""
-
-    partition: MirrorPartition
-    reason: str  # a short stable word: foreign-writer, hole, transaction, ...
-    source_offset: int
-    target_offset: int
-    text: str
-    final: bool = True  # False: it is being tried again all the time, and may well go on by itself
-
-    def __str__(self) -> str:
-        verb = "stopped" if self.final else "is waiting"
-        return (
-            f"{self.partition} (mirror {self.partition.mirror}-{self.partition.partition}) {verb} at source offset "
-            f"{self.source_offset}, mirror offset {self.target_offset}: {self.text}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something that went wrong with a partition, which goes on all the same, because a policy says so or it healed."""
-
-    partition: MirrorPartition
-    kind: str  # a short stable word: data-loss, recreated-topic, ...
-    count: int  # of records that it is about; 0 where there is no such number
-    source_offset: int
-    target_offset: int
-    text: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.partition} (mirror {self.partition.mirror}-{self.partition.partition}) at source offset "
-            f"{self.source_offset}, mirror offset {self.target_offset}: {self.text}"
-        )
 
 
 @dataclass(slots=True)
@@ -138,17 +75,3 @@ class Outcome:
     @property
     def records(self) -> int:
         return self.counts.records
-
-
-def producer_id(flow: str, partition: MirrorPartition) -> int:
-    """The producer id of one mirror partition: always the same, whoever copies.
-
-    Lies in the upper half of the positive numbers, far from the ids that brokers hand out by counting. With sequence
-    numbers that run on without a break, a broker takes each batch exactly at its place or not at all.
-    """
-    return derived_id(f"{flow}/{partition.topic}/{partition.partition}")
-
-
-def derived_id(name: str) -> int:
-    """A producer id that no broker hands out."""
-    return (1 << 62) | (int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 2)

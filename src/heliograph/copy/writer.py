@@ -102,7 +102,7 @@ class Writer:
 
     async def _open(self) -> None:
         try:
-            self._connection = await self._target.to(self._node)
+            self._connection = await self._target.connection(self._node)
         except Exception as error:  # whatever it was, those who wait must hear of it
             line, self._line = self._line, deque()
             self._in_line.clear()
@@ -136,7 +136,11 @@ class Writer:
                 cursor.key.mirror,
                 cursor.key.partition,
                 (
-                    rewrite(sent.parcel.batch, cursor.producer_id, sequence(sent.target_offset - cursor.shift)),
+                    rewrite(
+                        sent.parcel.batch,
+                        cursor.producer_id,
+                        sequence(sent.target_offset - cursor.foreign_offsets_before),
+                    ),
                     sent.parcel.batch.records,
                 ),
             )

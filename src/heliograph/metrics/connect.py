@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Mapping
 
-from heliograph.copy.work import MirrorPartition
 from heliograph.metrics import definitions as of
 from heliograph.metrics.sheet import Sheet
+from heliograph.model.partitions import MirrorPartition
 from heliograph.service.connector_states import TaskStatus
-from heliograph.service.flow import Task
+from heliograph.service.flow_runner import Task
 from heliograph.service.measures import Leases, Measure
-from heliograph.service.tally import Errors
+from heliograph.service.partition_stats import Errors
 
 
 def put_connectors(sheet: Sheet, connectors: Mapping[str, list[TaskStatus]]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from heliograph.control.checkpoints import Place
+from heliograph.control.checkpoints import GroupTopicPartition
 from heliograph.metrics import definitions as of
 from heliograph.metrics.bounds import MOST_GROUPS, Detail
 from heliograph.metrics.sheet import Sheet
@@ -44,7 +44,7 @@ def _put_lag(sheet: Sheet, flow: Flow, topic: str, partition: str, totals: Total
     sheet.put(of.RECORDS_LAG, totals.lag, client, topic, partition)
 
 
-def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[Place, Window], detail: Detail) -> None:
+def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[GroupTopicPartition, Window], detail: Detail) -> None:
     """For each group and partition of it that had a checkpoint lately; for each group if those are too many."""
     lately = {place: spread for place, window in ages.items() if (spread := window.spread()) is not None}
     if not detail.mm2_partitions or len(lately) > MOST_GROUPS:
@@ -55,7 +55,7 @@ def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[Place, Window], deta
         _put_spread(sheet, (of.CHECKPOINT_AVG, of.CHECKPOINT_MAX, of.CHECKPOINT_MIN), spread, labels)
 
 
-def _by_group(lately: Mapping[Place, Spread]) -> dict[Place, Spread]:
+def _by_group(lately: Mapping[GroupTopicPartition, Spread]) -> dict[GroupTopicPartition, Spread]:
     """Those of one look at all groups are written together, and have one latency."""
     found = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
     return found if len(found) <= MOST_GROUPS else {}

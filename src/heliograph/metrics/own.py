@@ -4,17 +4,17 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from heliograph.control.groups import REFUSED, Verdict
+from heliograph.control.group_sync import REFUSED, Verdict
+from heliograph.copy.classify import REENCODE_REASONS
 from heliograph.copy.counts import AS_IT_IS, Amount, Counts
-from heliograph.copy.intake import WHY_ANEW
 from heliograph.metrics import definitions as of
 from heliograph.metrics.bounds import Detail
 from heliograph.metrics.sheet import Sheet
 from heliograph.metrics.totals import Totals, totals_by
 from heliograph.model.flow import CHECKPOINT, SOURCE
-from heliograph.service.deployed import Deployed
-from heliograph.service.flow import FlowRunner
-from heliograph.service.keeper import Keeper
+from heliograph.service.flow_runner import FlowRunner
+from heliograph.service.flow_supervisor import FlowSupervisor
+from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.service.measures import Measure
 from heliograph.wire.batches import CODECS
 
@@ -29,13 +29,13 @@ _REASONS = (Verdict.ACTIVE, Verdict.UNREADABLE, REFUSED)
 LEVELS = ("INFO", "WARNING", "ERROR")
 
 
-def put_state(sheet: Sheet, flow: str, deployed: Deployed | None, fits: bool) -> None:
+def put_state(sheet: Sheet, flow: str, deployed: FlowSupervisor | None, fits: bool) -> None:
     now = _state(deployed, fits)
     for state in _FLOW_STATES:
         sheet.put(of.FLOW_STATE, state == now, flow, state)
 
 
-def _state(deployed: Deployed | None, fits: bool) -> str:
+def _state(deployed: FlowSupervisor | None, fits: bool) -> str:
     if not fits or (deployed is not None and deployed.trouble):
         return "failed"
     parts = deployed.wanted.parts if deployed is not None and deployed.wanted is not None else frozenset()
@@ -69,7 +69,7 @@ def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detai
 
 def _put_counts(sheet: Sheet, flow: str, counts: Counts) -> None:
     by_codec = {codec: Amount() for codec in CODECS.values()}
-    by_how = {how: Amount() for how in (AS_IT_IS, *WHY_ANEW)}
+    by_how = {how: Amount() for how in (AS_IT_IS, *REENCODE_REASONS)}
     for (codec, how), amount in counts.appended.items():
         by_codec.setdefault(codec, Amount()).add(amount)
         by_how[how].add(amount)
@@ -133,7 +133,7 @@ def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
     sheet.put(of.TOPIC_STOPPED, totals.stopped, flow, topic)
 
 
-def put_keeping(sheet: Sheet, keeper: Keeper) -> None:
+def put_keeping(sheet: Sheet, keeper: FlowSyncers) -> None:
     name = keeper.flow.name
     for job in keeper.jobs():
         sheet.put(of.SYNC_FAILING, job.failing, name, job.name)

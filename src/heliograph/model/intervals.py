@@ -189,7 +189,11 @@ class Intervals:
     def shift_at(self, end: int) -> int:
         """How many offsets before `end` hold no records of ours, for a mirror that ends there."""
         interval = self.covering(end - 1)
-        return 0 if interval is None else interval.shift + max(0, end - _own_end(interval, self.after(end - 1)))
+        return (
+            0
+            if interval is None
+            else interval.foreign_offsets_before + max(0, end - _own_end(interval, self.after(end - 1)))
+        )
 
     def same_shift_since(self, end: int) -> Interval | None:
         """Of a mirror that ends at `end`, the first interval since which the shift has not changed."""
@@ -200,11 +204,15 @@ class Intervals:
         starts = self._first_numbers()
         while number > 0:
             at = bisect_left(starts, number) - 1  # the page of the one before, or the tail
-            if at < len(self._pages) and number >= starts[at + 1] and self._pages[at].first.shift == found.shift:
+            if (
+                at < len(self._pages)
+                and number >= starts[at + 1]
+                and self._pages[at].first.foreign_offsets_before == found.foreign_offsets_before
+            ):
                 found, number = self._pages[at].first, starts[at]  # within a page it does not go back and forth
                 continue
             interval = self._at(number - 1)
-            if interval.shift != found.shift:
+            if interval.foreign_offsets_before != found.foreign_offsets_before:
                 break
             found, number = interval, number - 1
         return found
@@ -219,7 +227,9 @@ class Intervals:
             interval = self._at(number - 1)
             until = _own_number(self._at(number)) if number < len(self) else first + count
             taken = min(count, until - first)
-            found.append(interval.part(first + interval.shift, first + interval.shift + taken))
+            found.append(
+                interval.part(first + interval.foreign_offsets_before, first + interval.foreign_offsets_before + taken)
+            )
             first, count = first + taken, count - taken
         return found
 
@@ -249,11 +259,15 @@ class Intervals:
                 return None
             others = following.target > 0 and not following.fill
             return Others(0, following.target, following.source) if others else None
-        if following is None or interval.source_id != source_id or following.shift <= interval.shift:
+        if (
+            following is None
+            or interval.source_id != source_id
+            or following.foreign_offsets_before <= interval.foreign_offsets_before
+        ):
             return None
         if following.source - interval.source == following.target - interval.target:
             return None  # a gap, on both sides
-        ours = following.target - (following.shift - interval.shift)
+        ours = following.target - (following.foreign_offsets_before - interval.foreign_offsets_before)
         return Others(ours, following.target, following.source) if interval.source_of(ours) <= source else None
 
     def _around(self, source: int, source_id: str, end: int) -> tuple[Interval | None, Interval | None]:
@@ -417,11 +431,16 @@ def _within(interval: Interval, following: Interval, source: int) -> int | None:
     of the source's all the same (another tool's): then it is rather read again than passed over."""
     if interval.source - interval.target == following.source - following.target:
         return interval.target + source - interval.source
-    ours = following.target - max(0, following.shift - interval.shift)
+    ours = following.target - max(0, following.foreign_offsets_before - interval.foreign_offsets_before)
     count = min(ours - interval.target, following.source - interval.source)
     if source - interval.source < count:
         return interval.target + source - interval.source
-    return ours if following.shift > interval.shift and interval.source + count < following.source else None
+    return (
+        ours
+        if following.foreign_offsets_before > interval.foreign_offsets_before
+        and interval.source + count < following.source
+        else None
+    )
 
 
 def _begins_again(interval: Interval, earlier: Interval) -> bool:
@@ -430,7 +449,7 @@ def _begins_again(interval: Interval, earlier: Interval) -> bool:
 
 def _own_end(interval: Interval, following: Interval | None) -> int:
     """The mirror offset at which the records of ours end that an interval begins with."""
-    grown = 0 if following is None else following.shift - interval.shift
+    grown = 0 if following is None else following.foreign_offsets_before - interval.foreign_offsets_before
     return NO_END if following is None else following.target - max(0, grown)
 
 
@@ -440,7 +459,7 @@ def _target(interval: Interval) -> int:
 
 def _own_number(interval: Interval) -> int:
     """How many records of ours stand in the mirror before it."""
-    return interval.target - interval.shift
+    return interval.target - interval.foreign_offsets_before
 
 
 def _source(interval: Interval) -> int:
@@ -448,9 +467,9 @@ def _source(interval: Interval) -> int:
 
 
 def _same(known: Interval, planned: Interval) -> bool:
-    alike = (known.source - known.target, known.source_id, known.shift) == (
+    alike = (known.source - known.target, known.source_id, known.foreign_offsets_before) == (
         planned.source - planned.target,
         planned.source_id,
-        planned.shift,
+        planned.foreign_offsets_before,
     )
     return alike and (known.fill or not planned.fill)

@@ -13,8 +13,8 @@ from typing import Any
 
 from heliograph.model.interval import Interval
 from heliograph.model.pages import Page, pack_integers, unpack_integers
+from heliograph.model.partitions import TopicPartition
 
-Partition = tuple[str, int]  # source topic, partition
 # Partitions of the ledger's topic.
 JOURNAL, INDEX, PAGES = 0, 1, 2
 _VERSION = 1
@@ -26,7 +26,7 @@ class NewerFormat(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """Some intervals of one mirror partition, one behind the other, with the same source id: of a dense mirror with the
     same shift, of one that keeps the source's offsets with gaps between them.
 
@@ -35,14 +35,14 @@ class Entry:
     all entries of this mirror partition, which is the journal up to here; None for what always counts.
     """
 
-    partition: Partition
+    partition: TopicPartition
     mirror_id: str
     intervals: tuple[Interval, ...]
     filler: str = ""
     seen: int | None = None
 
 
-def to_record(entry: Entry, author: str, number: int) -> tuple[bytes, bytes]:
+def to_record(entry: JournalEntry, author: str, number: int) -> tuple[bytes, bytes]:
     """Key and value. Each entry has a key of its own, with its author and a number, so that compaction leaves all of
     them as they are: which decision counts depends on what came before it."""
     first, last = entry.intervals[0], entry.intervals[-1]
@@ -53,7 +53,7 @@ def to_record(entry: Entry, author: str, number: int) -> tuple[bytes, bytes]:
         "source": first.source,
         "runs": runs,
         "source_id": first.source_id,
-        "shift": first.shift,
+        "shift": first.foreign_offsets_before,
     }
     if entry.filler:
         value["filler"] = entry.filler
@@ -72,13 +72,13 @@ class Author:
     number: int = -1
 
 
-def about(key: bytes) -> tuple[Partition, Author]:
+def about(key: bytes) -> tuple[TopicPartition, Author]:
     """The partition that an entry is about, and its author."""
     topic, partition, _target, _end, *rest = json.loads(key)
     return (topic, partition), Author(*rest[1:])
 
 
-def from_record(key: bytes, value: bytes) -> Entry:
+def from_record(key: bytes, value: bytes) -> JournalEntry:
     topic, partition, target, _end, *rest = json.loads(key)
     fields = json.loads(value)
     source, runs, shift, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
@@ -92,7 +92,7 @@ def from_record(key: bytes, value: bytes) -> Entry:
         shift += gap if filler else 0
     # Until it became part of the key, the id of the mirror stood in the value.
     mirror = rest[0] if rest else fields["mirror_id"]
-    return Entry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))
+    return JournalEntry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Packed:
     keys of pages that nobody needs once this record counts; whoever packs next deletes them.
     """
 
-    partition: Partition
+    partition: TopicPartition
     mirror_id: str
     pages: tuple[Page, ...]
     written: int
@@ -134,9 +134,9 @@ def to_index(packed: Packed) -> bytes:
             page.location,
             page.tag,
             page.size,
-            *(page.first.target, page.first.source, page.first.count, page.first.shift),
+            *(page.first.target, page.first.source, page.first.count, page.first.foreign_offsets_before),
             *(int(page.first.fill), page.first.decided),
-            *(page.last.target, page.last.source, page.last.count, page.last.shift),
+            *(page.last.target, page.last.source, page.last.count, page.last.foreign_offsets_before),
             source_ids.index(page.first.source_id),
             len(page.data),
         )
@@ -173,7 +173,7 @@ def from_index(key: bytes, value: bytes) -> Packed:
     return Packed((topic, partition), mirror_id, tuple(pages), written, *fields, Author(name, last), others)
 
 
-def page_key(partition: Partition, mirror_id: str, page: Page) -> str:
+def page_key(partition: TopicPartition, mirror_id: str, page: Page) -> str:
     values = [*partition, mirror_id, page.first.target, page.last.end, page.tag]
     return json.dumps(values, separators=(",", ":"))
 
@@ -184,7 +184,7 @@ def page_value(page: Page) -> bytes:
     head = {
         "version": _VERSION,
         "size": page.size,
-        "first": [first.target, first.source, first.count, first.shift, first.fill, first.decided],
+        "first": [first.target, first.source, first.count, first.foreign_offsets_before, first.fill, first.decided],
         "source_id": first.source_id,
     }
     return _json(head) + b"\n" + page.data
@@ -194,7 +194,14 @@ def page_data(value: bytes, page: Page) -> bytes | None:
     """The bytes of the page that the index tells of; None if this is another one."""
     head, rest = _split(value)
     first = page.first
-    same = head["first"] == [first.target, first.source, first.count, first.shift, first.fill, first.decided]
+    same = head["first"] == [
+        first.target,
+        first.source,
+        first.count,
+        first.foreign_offsets_before,
+        first.fill,
+        first.decided,
+    ]
     return rest if same and head["size"] == page.size and head["source_id"] == first.source_id else None
 
 
@@ -220,7 +227,7 @@ class Index:
     """What is read of the index, record by record: the last word on each mirror partition."""
 
     start: Start = field(default_factory=Start)
-    packed: dict[Partition, dict[str, Packed]] = field(default_factory=dict)
+    packed: dict[TopicPartition, dict[str, Packed]] = field(default_factory=dict)
     beaten: list[bytes] = field(default_factory=list)  # keys of records that no longer count
 
     def take(self, key: bytes, value: bytes | None) -> None:

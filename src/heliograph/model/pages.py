@@ -68,9 +68,9 @@ def fits_behind(before: Interval, interval: Interval) -> bool:
     """Whether two neighbours may share a page: source offsets, shifts and our own record numbers only grow in one."""
     return (
         interval.source > before.source
-        and interval.shift >= before.shift
+        and interval.foreign_offsets_before >= before.foreign_offsets_before
         and interval.source_id == before.source_id
-        and interval.target - interval.shift >= before.target - before.shift
+        and interval.target - interval.foreign_offsets_before >= before.target - before.foreign_offsets_before
         and not interval.fill
         and interval.decided < 0
     )
@@ -91,7 +91,7 @@ def pack(intervals: Sequence[Interval]) -> bytes:
         [interval.target for interval in intervals],
         [interval.source for interval in intervals],
         [interval.count for interval in intervals],
-        [interval.shift for interval in intervals],
+        [interval.foreign_offsets_before for interval in intervals],
     )
 
 
@@ -111,7 +111,7 @@ def _unpack(data: bytes, first: Interval, decided: int) -> Columns:
     widths, gaps, rests, grown = unpack_integers(data)
     targets = array("q", accumulate(chain((first.target,), widths[:-1])))
     sources = array("q", accumulate(chain((first.source,), map(add, widths[:-1], gaps))))
-    shifts = array("q", accumulate(chain((first.shift,), grown[:-1])))
+    shifts = array("q", accumulate(chain((first.foreign_offsets_before,), grown[:-1])))
     return Columns(targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill, decided)
 
 

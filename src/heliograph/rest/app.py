@@ -8,10 +8,10 @@ from heliograph.model.flow import Cluster
 from heliograph.rest.connect_api import connect_api
 from heliograph.rest.loggers_api import loggers_api
 from heliograph.rest.metrics_api import metrics_api
+from heliograph.rest.offsets_api import standing_api
 from heliograph.rest.own_api import PREFIX, own_api
 from heliograph.rest.plugins_api import plugins_api
 from heliograph.rest.problems import answer_problems
-from heliograph.rest.standing_api import standing_api
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events

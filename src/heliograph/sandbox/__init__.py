@@ -3,7 +3,7 @@
 Knows nothing of the rest of Heliograph, and is not for data one would miss.
 """
 
-from heliograph.sandbox.cluster import Cluster, Death
+from heliograph.sandbox.cluster import Death, SandboxCluster
 from heliograph.sandbox.distribution import kafka_jars
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.jars import classpath, fetch
@@ -13,10 +13,10 @@ from heliograph.sandbox.spec import DEFAULT_VERSION, ClusterSpec
 __all__ = [
     "DEFAULT_VERSION",
     "PROPERTIES_HEADER",
-    "Cluster",
     "ClusterSpec",
     "Death",
     "Sandbox",
+    "SandboxCluster",
     "SandboxError",
     "classpath",
     "fetch",

@@ -1,6 +1,6 @@
 """One cluster of the sandbox: its brokers, their ports and files, and what can be done to them while they run.
 
-It does not fetch Kafka (`distribution`), and it does not end the brokers with the program (`keeper`).
+It does not fetch Kafka (`distribution`), and it does not end the brokers with the program (`watchdog`).
 """
 
 import logging
@@ -50,7 +50,7 @@ class Death:
         return "\n".join([f"{self.name} ended ({how}); its log says:", *("  " + line for line in self.last_lines)])
 
 
-class Cluster:
+class SandboxCluster:
     """A running cluster. Brokers are numbered from 1; all methods block until done."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Starts, signals and watches child processes through a keeper process, which outlives this one if it is killed.
+"""Starts, signals and watches child processes through a watchdog process, which outlives this one if it is killed.
 
 Used for every JVM: brokers, ZooKeeper, and the one-off runs of Ivy and Kafka's own tools. It knows nothing of
 Kafka. All calls are synchronous; they may come from several threads.
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from heliograph.sandbox import keeper
+from heliograph.sandbox import watchdog
 from heliograph.sandbox.errors import SandboxError
 
 
@@ -51,8 +51,8 @@ class Processes:
         self._pids: dict[str, int] = {}
         # A session of its own: Ctrl-C in the terminal goes to this program alone, which then stops the brokers
         # in its own order.
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", keeper.__file__, json.dumps(setup)],
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", "-S", watchdog.__file__, json.dumps(setup)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -98,17 +98,17 @@ class Processes:
 
     def close(self) -> None:
         """Kills what still runs and removes the folder, unless it is to stay. May be called twice."""
-        if self._keeper.stdin is not None:
+        if self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):
-                self._keeper.stdin.close()
+                self._watchdog.stdin.close()
         try:
-            self._keeper.wait(timeout=20)
+            self._watchdog.wait(timeout=20)
         except subprocess.TimeoutExpired:
-            self._keeper.kill()
-            self._keeper.wait()
-        if self._keeper.stdout is not None:
-            self._keeper.stdout.close()
-        # For a keeper that was killed before it could do it.
+            self._watchdog.kill()
+            self._watchdog.wait()
+        if self._watchdog.stdout is not None:
+            self._watchdog.stdout.close()
+        # For a watchdog that was killed before it could do it.
         if self._remove:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -116,21 +116,21 @@ class Processes:
         with self._lock:
             self._last_request += 1
             number = self._last_request
-            assert self._keeper.stdin is not None
+            assert self._watchdog.stdin is not None
             try:
-                self._keeper.stdin.write(json.dumps({"id": number, **request}).encode() + b"\n")
-                self._keeper.stdin.flush()
+                self._watchdog.stdin.write(json.dumps({"id": number, **request}).encode() + b"\n")
+                self._watchdog.stdin.flush()
             except (OSError, ValueError) as error:
-                raise SandboxError("the sandbox is closed, or its keeper process was killed") from error
+                raise SandboxError("the sandbox is closed, or its watchdog process was killed") from error
             return self._answer(number)
 
     def _answer(self, number: int) -> dict[str, Any]:
-        assert self._keeper.stdout is not None
+        assert self._watchdog.stdout is not None
         # An answer with another number belongs to a request that Ctrl-C interrupted.
-        while line := self._keeper.stdout.readline():
+        while line := self._watchdog.stdout.readline():
             answer: dict[str, Any] = json.loads(line)
             if answer["id"] == number:
                 if "error" in answer:
                     raise SandboxError(answer["error"])
                 return answer
-        raise SandboxError("the sandbox's keeper process ended unexpectedly")
+        raise SandboxError("the sandbox's watchdog process ended unexpectedly")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from heliograph.sandbox.cluster import Cluster, Death
+from heliograph.sandbox.cluster import Death, SandboxCluster
 from heliograph.sandbox.distribution import distribution
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.processes import Processes
@@ -45,7 +45,7 @@ class Sandbox:
         chosen = None if directory is None else Path(directory).expanduser()
         self._processes = Processes(folder=chosen, remove=not self.kept)
         self.folder = self._processes.folder
-        self.clusters: dict[str, Cluster] = {}
+        self.clusters: dict[str, SandboxCluster] = {}
         self._ports_taken: set[int] = set()
 
     def __enter__(self) -> Self:
@@ -56,7 +56,7 @@ class Sandbox:
     ) -> None:
         self.stop()
 
-    def start(self, specs: Mapping[str, ClusterSpec], *, timeout: float = 120) -> list[Cluster]:
+    def start(self, specs: Mapping[str, ClusterSpec], *, timeout: float = 120) -> list[SandboxCluster]:
         """Starts clusters by alias, all at the same time, and returns them in the same order once all are up.
 
         If one fails none is left running. `timeout` is for the start itself, not for fetching Kafka.
@@ -73,7 +73,7 @@ class Sandbox:
             self._ports_taken.update(spec.ports)
         kafkas = {version: distribution(version) for version in dict.fromkeys(s.version for s in specs.values())}
         started = [
-            Cluster(alias, spec, kafkas[spec.version], self.folder, self._processes, self._ports_taken)
+            SandboxCluster(alias, spec, kafkas[spec.version], self.folder, self._processes, self._ports_taken)
             for alias, spec in specs.items()
         ]
         try:

@@ -18,8 +18,8 @@ class ClusterSpec:
     """What a cluster is to be like. `ports` are for the first brokers in turn, the others get free ones.
 
     `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
-    what the protocol needs goes into `settings`, see `Cluster.bootstrap_of` for the addresses. `fast_start` trades
-    the broker's speed for a sooner start: for tests, not for measurements.
+    what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses. `fast_start`
+    trades the broker's speed for a sooner start: for tests, not for measurements.
     """
 
     brokers: int = 1

@@ -3,7 +3,8 @@
 import logging
 from typing import Any
 
-from heliograph.copy.work import MirrorPartition, Notice, Refusal
+from heliograph.model.partitions import MirrorPartition
+from heliograph.model.problems import Notice, Refusal
 
 
 def flow_of(text: str) -> str:

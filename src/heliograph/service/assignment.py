@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from heliograph.copy.work import MirrorPartition
+from heliograph.model.partitions import MirrorPartition
 
 Assignment = tuple[tuple[MirrorPartition, ...], ...]
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from heliograph import __version__
-from heliograph.control.connect_offsets import mm2_offsets
 from heliograph.control.connect_store import ConnectStore
+from heliograph.control.mm2_offsets import mm2_offsets
 from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED, Status, status_key
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.service.connectors import Connectors, Wanted

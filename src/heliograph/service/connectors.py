@@ -19,8 +19,8 @@ from heliograph.config.posted import Made, connector, flow_of, part_of, shown, w
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
 from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
-from heliograph.service.deployed import Deployed
-from heliograph.service.running import Running
+from heliograph.service.flow_supervisor import FlowSupervisor
+from heliograph.service.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Worker:
 
 
 class Connectors:
-    def __init__(self, running: Running, worker: Worker, store: ConnectStore | None = None) -> None:
+    def __init__(self, running: Supervisor, worker: Worker, store: ConnectStore | None = None) -> None:
         self._running = running
         self.worker = worker
         self._store = store
@@ -302,7 +302,7 @@ class Connectors:
     def flow_names(self) -> list[str]:
         return sorted({self.flow_name(name) for name in self._wanted} - {""})
 
-    def deployed(self, flow: str) -> Deployed | None:
+    def deployed(self, flow: str) -> FlowSupervisor | None:
         """None where no flow could be made, or it has nothing to do."""
         return self._running.deployed.get(flow)
 
@@ -310,7 +310,7 @@ class Connectors:
         """All flows that copy."""
         return self._running.copying()
 
-    def deployed_of(self, name: str) -> Deployed | None:
+    def deployed_of(self, name: str) -> FlowSupervisor | None:
         return self.deployed(self.flow_name(name))
 
     @property

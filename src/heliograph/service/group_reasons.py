@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from heliograph.control import checkpoints
 from heliograph.control.checkpoints import Translated, Unknown
-from heliograph.control.groups import NO_OFFSETS, SHARE_GROUP, OnTarget, Verdict
+from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, OnTarget, Verdict
 from heliograph.model.flow import CHECKPOINT, Flow
-from heliograph.service.standing import Missing, Standing
+from heliograph.service.partition_position import Missing, PartitionPosition
+from heliograph.wire.consumer_groups import Description
 from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.groups import Description
 
 SYNCED, DUE, AHEAD, ACTIVE = Verdict.SYNCED.value, Verdict.DUE.value, Verdict.AHEAD.value, Verdict.ACTIVE.value
 UNREADABLE, NO_PERMISSION = checkpoints.UNREADABLE, checkpoints.NO_PERMISSION
@@ -60,7 +60,12 @@ class Rights:
 
 
 def reason(
-    flow: Flow, one: Translated, at: Standing, missing: Missing | WireError | None, seen: OnTarget, rights: Rights
+    flow: Flow,
+    one: Translated,
+    at: PartitionPosition,
+    missing: Missing | WireError | None,
+    seen: OnTarget,
+    rights: Rights,
 ) -> Reason:
     """For one partition of a group that the flow takes care of."""
     if isinstance(one.answer, Unknown):
@@ -103,7 +108,7 @@ def unreadable(error: object, alias: str, group: str) -> Reason:
     return Reason(UNREADABLE, f"{alias} does not tell its offsets: {error}", f"see to the brokers of {alias}")
 
 
-def _untranslated(flow: Flow, one: Translated, answer: Unknown, at: Standing) -> Reason:
+def _untranslated(flow: Flow, one: Translated, answer: Unknown, at: PartitionPosition) -> Reason:
     source, target = flow.source.alias, flow.target.alias
     gone = _gone(flow, one, at)
     if gone and answer.reason in (checkpoints.BEFORE_LEDGER, checkpoints.NOTHING_COPIED):
@@ -122,7 +127,7 @@ def _early(one: Translated) -> str:
     return f"; it would read some records again: {one.why}" if one.why else ""
 
 
-def _gone(flow: Flow, one: Translated, at: Standing) -> str:
+def _gone(flow: Flow, one: Translated, at: PartitionPosition) -> str:
     if at.source_start is None or one.committed.offset >= at.source_start:
         return ""
     where = f"{flow.source.alias} begins at {at.source_start} now"
@@ -157,7 +162,7 @@ def _kept_from_writing(flow: Flow, group: str, topic: str, rights: Rights) -> Re
     return None
 
 
-def _to_go(committed: int, at: Standing, missing: Missing | WireError | None) -> int:
+def _to_go(committed: int, at: PartitionPosition, missing: Missing | WireError | None) -> int:
     """How many records before a group's position are not copied yet; offsets without records do not count."""
     if at.position is None or committed <= at.position or missing is None:
         return 0

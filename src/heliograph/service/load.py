@@ -3,7 +3,8 @@
 import time
 from collections.abc import Collection, Mapping
 
-from heliograph.copy.work import MirrorPartition, Progress
+from heliograph.copy.work import Progress
+from heliograph.model.partitions import MirrorPartition
 
 # A backlog counts as if it had to be copied within this time.
 _SECONDS = 30.0

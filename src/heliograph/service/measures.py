@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from heliograph.copy.work import MirrorPartition, Progress
-from heliograph.service.tally import Tally
+from heliograph.copy.work import Progress
+from heliograph.model.partitions import MirrorPartition
+from heliograph.service.partition_stats import PartitionStats
 
 _LATE = 60.0  # seconds
 
@@ -15,7 +16,7 @@ class Measure:
     partition: MirrorPartition
     state: str
     progress: Progress | None
-    tally: Tally | None
+    tally: PartitionStats | None
 
     @property
     def lag(self) -> int:

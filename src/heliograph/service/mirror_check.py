@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from heliograph.copy.work import MirrorPartition, Position
+from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.offsets import LATEST, list_offsets

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Collection, Mapping
 
 from heliograph.control.takeover import StillRunning, take_over, tell
-from heliograph.control.topics import Synced, sync_topics
+from heliograph.control.topic_sync import Synced, sync_topics
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import Flow
+from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import comes_home
 from heliograph.wire.cluster import ClusterClient, Topic
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from heliograph.copy.work import MirrorPartition, Progress
+from heliograph.copy.work import Progress
+from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.open_transactions import open_transactions
 

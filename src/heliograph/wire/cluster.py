@@ -85,7 +85,7 @@ class ClusterClient:
             {one.name: _topic(one) for one in answer.topics if one.name is not None},
         )
 
-    async def to(self, node: int) -> Connection:
+    async def connection(self, node: int) -> Connection:
         """The connection to one broker, opened if need be."""
         connection = self._connections.get(node)
         if connection is not None and not connection.closed:
@@ -93,16 +93,16 @@ class ClusterClient:
         async with self._opening.setdefault(node, asyncio.Lock()):
             connection = self._connections.get(node)
             if connection is None or connection.closed:
-                connection = await self.extra(node)
+                connection = await self.dedicated_connection(node)
                 self._connections[node] = connection
         return connection
 
     async def controller(self) -> Connection:
         if self._controller not in self.brokers:
             await self.metadata([])
-        return await self.to(self._controller)
+        return await self.connection(self._controller)
 
-    async def extra(self, node: int) -> Connection:
+    async def dedicated_connection(self, node: int) -> Connection:
         """A further connection to a broker, for requests that hold up others (long polls). The caller closes it."""
         if node not in self.brokers:
             raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")

@@ -30,7 +30,7 @@ async def _ask(client: ClusterClient, names: Collection[str], kind: int) -> dict
     if not names:
         return {}
     await client.metadata([])  # knows every broker that may be named
-    connection = await client.to(next(iter(client.brokers)))
+    connection = await client.connection(next(iter(client.brokers)))
     if connection.version(_FIND_COORDINATOR, 4) >= 4:
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(names))
         answer = await connection.request(request, newest=4)

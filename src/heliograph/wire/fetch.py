@@ -10,6 +10,7 @@ from typing import Any
 
 from kafka.protocol.consumer import FetchRequest
 
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import (
     FETCH_SESSION_ID_NOT_FOUND,
@@ -19,7 +20,6 @@ from heliograph.wire.errors import (
 )
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-Place = tuple[str, int]
 
 _NO_SESSION = (0, -1)
 _NEW_SESSION = (0, 0)
@@ -28,7 +28,7 @@ _SESSION_LOST = frozenset({FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPO
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FetchPartition:
     topic: str
     topic_id: uuid.UUID
     partition: int
@@ -37,7 +37,7 @@ class Wanted:
     epoch: int = -1  # leader epoch of the record before `offset`, if known
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TopicPartition:
         return self.topic, self.partition
 
 
@@ -79,16 +79,18 @@ class FetchSession:
     def __init__(self, connection: Connection, isolation: int = READ_COMMITTED) -> None:
         self._connection = connection
         self._isolation = isolation
-        self._wanted: dict[Place, Wanted] = {}
+        self._wanted: dict[TopicPartition, FetchPartition] = {}
         self._names: dict[uuid.UUID, str] = {}
         self._by_id = True
         self._session = _NEW_SESSION
         self.throttled = 0.0  # seconds that the broker told us, in its last answer, to stay away
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: TopicPartition) -> bool:
         return place in self._wanted
 
-    async def fetch(self, changed: Iterable[Wanted], dropped: Iterable[Place], limits: Limits) -> list[Fetched]:
+    async def fetch(
+        self, changed: Iterable[FetchPartition], dropped: Iterable[TopicPartition], limits: Limits
+    ) -> list[Fetched]:
         """What the wanted partitions have. Partitions without news may be left out."""
         gone = [self._wanted.pop(place) for place in dropped if place in self._wanted]
         news = list(changed)
@@ -125,7 +127,7 @@ class FetchSession:
 
 
 async def fetch(
-    connection: Connection, wanted: Sequence[Wanted], limits: Limits, isolation: int = READ_COMMITTED
+    connection: Connection, wanted: Sequence[FetchPartition], limits: Limits, isolation: int = READ_COMMITTED
 ) -> list[Fetched]:
     """One Fetch without a session: everything up to where a reader of this isolation ends, aborted data and markers
     included."""
@@ -135,14 +137,14 @@ async def fetch(
     return _fetched(answer, version, {one.topic_id: one.topic for one in wanted})
 
 
-def _have_ids(wanted: Iterable[Wanted]) -> bool:
+def _have_ids(wanted: Iterable[FetchPartition]) -> bool:
     return all(one.topic_id.int for one in wanted)
 
 
 async def _request(
     connection: Connection,
-    wanted: Sequence[Wanted],
-    gone: Sequence[Wanted],
+    wanted: Sequence[FetchPartition],
+    gone: Sequence[FetchPartition],
     session: tuple[int, int],
     limits: Limits,
     isolation: int,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import NO_ID, ClusterClient
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, BrokerError
-from heliograph.wire.fetch import READ_UNCOMMITTED, Limits, Wanted, fetch
+from heliograph.wire.fetch import READ_UNCOMMITTED, FetchPartition, Limits, fetch
 from heliograph.wire.records import Record, bounds, decode, own_topic
 
 _CHUNK = 1 << 20
@@ -37,10 +37,10 @@ class Follower:
         if self._id not in (NO_ID, topic.id):
             self._begin(0, "was deleted and created again")
         self._id = topic.id
-        connection = await self._client.extra(topic.leaders.get(self._partition, -1))
+        connection = await self._client.dedicated_connection(topic.leaders.get(self._partition, -1))
         try:
             while True:
-                wanted = Wanted(topic.name, topic.id, self._partition, self.position, _CHUNK)
+                wanted = FetchPartition(topic.name, topic.id, self._partition, self.position, _CHUNK)
                 (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=_WAIT), READ_UNCOMMITTED)
                 if got.error == OFFSET_OUT_OF_RANGE:
                     start, end = await bounds(self._client, topic, self._partition, committed=False)

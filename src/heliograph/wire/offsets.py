@@ -7,6 +7,7 @@ from typing import Any
 from kafka.protocol.admin import DeleteRecordsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 
@@ -14,24 +15,27 @@ EARLIEST = -2
 LATEST = -1
 # One broker that hangs must not hold up the partitions of the others for a whole request timeout.
 _ANSWER_WITHIN = 5.0
-Partition = tuple[str, int]
 
 
 async def list_offsets(
-    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition], which: int, committed: bool
-) -> dict[Partition, int | WireError]:
+    client: ClusterClient,
+    topics: Mapping[str, Topic],
+    partitions: Iterable[TopicPartition],
+    which: int,
+    committed: bool,
+) -> dict[TopicPartition, int | WireError]:
     """First (EARLIEST) or next (LATEST) offset of each partition, asked from all leaders at once.
 
     With `committed` the end is the last stable offset, else the high watermark. A leader that was just elected
     answers OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
     """
     leaders, unled = by_leader(topics, partitions)
-    found: dict[Partition, int | WireError] = {place: WireError("no leader") for place in unled}
+    found: dict[TopicPartition, int | WireError] = {place: WireError("no leader") for place in unled}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                connection = await client.to(leader)
+                connection = await client.connection(leader)
                 answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
         except (TimeoutError, WireError) as error:
             said = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
@@ -46,21 +50,21 @@ async def list_offsets(
 
 
 async def log_ends(
-    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition]
-) -> dict[Partition, int | WireError]:
+    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int | WireError]:
     """Where the leaders' logs end: with what is not on all in-sync replicas yet, which no reader sees.
 
     A leader tells it as the end of its own epoch. Partitions of brokers that do not (before 2.1, and before 2.0 only to
     one another; topics with the old message formats, which have no epochs) are left out.
     """
     leaders, _unled = by_leader(topics, partitions)
-    found: dict[Partition, int | WireError] = {}
+    found: dict[TopicPartition, int | WireError] = {}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
         places = [(topic, partition) for topic, parts in wanted.items() for partition in parts]
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                connection = await client.to(leader)
+                connection = await client.connection(leader)
                 if not connection.knows(OffsetForLeaderEpochRequest.API_KEY, version=2):
                     return
                 answer = await connection.request(_epoch_request(topics, wanted), newest=4, oldest=2)
@@ -81,11 +85,11 @@ async def log_ends(
 
 
 def by_leader(
-    topics: Mapping[str, Topic], partitions: Iterable[Partition]
-) -> tuple[dict[int, dict[str, list[int]]], list[Partition]]:
+    topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, dict[str, list[int]]], list[TopicPartition]]:
     """Whom to ask about what; and those that nobody leads now."""
     found: dict[int, dict[str, list[int]]] = {}
-    unled: list[Partition] = []
+    unled: list[TopicPartition] = []
     for topic, partition in partitions:
         leader = topics[topic].leaders.get(partition, -1) if topic in topics else -1
         if leader < 0:
@@ -105,8 +109,8 @@ async def one_offset(client: ClusterClient, topic: Topic, partition: int, which:
 
 
 async def delete_before(
-    client: ClusterClient, leaders: Mapping[Partition, int], offsets: Mapping[Partition, int]
-) -> dict[Partition, WireError | None]:
+    client: ClusterClient, leaders: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, WireError | None]:
     """Have partitions begin at these offsets. A broker refuses it (POLICY_VIOLATION) for topics that are compacted."""
     by_leader: dict[int, dict[str, list[Any]]] = {}
     one = DeleteRecordsRequest.DeleteRecordsTopic
@@ -114,7 +118,7 @@ async def delete_before(
         by_leader.setdefault(leaders[topic, partition], {}).setdefault(topic, []).append(
             one.DeleteRecordsPartition(partition_index=partition, offset=offset)
         )
-    outcome: dict[Partition, WireError | None] = {}
+    outcome: dict[TopicPartition, WireError | None] = {}
     timeout = int(client.cluster.request_timeout * 1000)
 
     async def ask(leader: int, wanted: dict[str, list[Any]]) -> None:
@@ -122,7 +126,7 @@ async def delete_before(
             request = DeleteRecordsRequest(
                 topics=[one(name=topic, partitions=parts) for topic, parts in wanted.items()], timeout_ms=timeout
             )
-            answer = await (await client.to(leader)).request(request, newest=2)
+            answer = await (await client.connection(leader)).request(request, newest=2)
         except WireError as error:
             outcome.update({(topic, part.partition_index): error for topic, parts in wanted.items() for part in parts})
             return

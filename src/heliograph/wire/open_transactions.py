@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from kafka.protocol.admin import DescribeProducersRequest
 
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import WireError
-from heliograph.wire.offsets import Partition, by_leader
+from heliograph.wire.offsets import by_leader
 
 _ANSWER_WITHIN = 5.0
 
@@ -23,11 +24,11 @@ class OpenTransaction:
 
 
 async def open_transactions(
-    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[Partition]
-) -> dict[Partition, list[OpenTransaction]]:
+    client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, list[OpenTransaction]]:
     """The first one first. Needs Read on the topics; partitions whose brokers do not tell (before 2.8) are left out."""
     leaders, _unled = by_leader(topics, partitions)
-    found: dict[Partition, list[OpenTransaction]] = {}
+    found: dict[TopicPartition, list[OpenTransaction]] = {}
     topic_of = DescribeProducersRequest.TopicRequest
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
@@ -36,7 +37,7 @@ async def open_transactions(
         )
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                answer = await (await client.to(leader)).request(request, newest=0)
+                answer = await (await client.connection(leader)).request(request, newest=0)
         except (TimeoutError, WireError):
             return
         for topic in answer.topics:

@@ -32,7 +32,7 @@ _COMPRESS = {
 }
 
 
-class Plain(NamedTuple):
+class DecodedRecord(NamedTuple):
     """A record as a consumer sees it. A time of -1 means that it has none."""
 
     offset: int
@@ -47,7 +47,7 @@ def codec_of(batch: Batch) -> int:
     return (batch.attributes if batch.magic == 2 else batch.data[17]) & _CODEC
 
 
-def records_of(batch: Batch) -> Iterator[Plain]:
+def records_of(batch: Batch) -> Iterator[DecodedRecord]:
     """The records of a batch of any format, with the times that consumers see: of a batch that was stamped on arrival,
     that of its arrival."""
     try:
@@ -59,7 +59,7 @@ def records_of(batch: Batch) -> Iterator[Plain]:
                 raise BadBatch("the checksum does not match")
         for one in decoder:
             time = one.timestamp
-            yield Plain(one.offset, -1 if time is None else time, one.key, one.value, one.headers)
+            yield DecodedRecord(one.offset, -1 if time is None else time, one.key, one.value, one.headers)
     except BadBatch:
         raise
     except Exception as error:  # the decoders, compression libraries among them, have no common error
@@ -137,7 +137,7 @@ class Builder:
         self.count = 0
         self._later = 0
 
-    def add(self, one: Plain) -> bool:
+    def add(self, one: DecodedRecord) -> bool:
         """Whether it fitted in; the first always does."""
         if self.count == 0 and one.timestamp == _NO_TIME:
             self._later = 1  # the compiled builder takes a first time of -1 for none given

@@ -15,7 +15,7 @@ from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import INVALID_TIMESTAMP, BrokerError, Unreachable
-from heliograph.wire.fetch import Limits, Wanted, fetch
+from heliograph.wire.fetch import FetchPartition, Limits, fetch
 from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ async def write_records(client: ClusterClient, topic: Topic, partition: int, rec
 async def append_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> list[int]:
     """Append records; their offsets are returned. In several batches if there are many, one after the other: when one
     fails, those before it are written."""
-    connection = await client.to(topic.leaders.get(partition, -1))
+    connection = await client.connection(topic.leaders.get(partition, -1))
     timeout = client.cluster.request_timeout
     offsets: list[int] = []
     for some in _batched(records):
@@ -132,8 +132,8 @@ async def read_batches(
     """The batches of one partition that hold the offsets from `start` up to `end`."""
     position = start
     while position < end:
-        connection = await client.to(topic.leaders.get(partition, -1))
-        wanted = Wanted(topic.name, topic.id, partition, position, _CHUNK)
+        connection = await client.connection(topic.leaders.get(partition, -1))
+        wanted = FetchPartition(topic.name, topic.id, partition, position, _CHUNK)
         (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
         if got.error:
             raise BrokerError(got.error)

@@ -16,12 +16,11 @@ from kafka.protocol.producer import (
     WriteTxnMarkersRequest,
 )
 
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import PAUSE, TRANSACTION, TRIES, coordinators
 from heliograph.wire.errors import CLUSTER_AUTHORIZATION_FAILED, COORDINATOR_MOVES, BrokerError, WireError, error_name
-
-Place = tuple[str, int]
 
 _CONCURRENT_TRANSACTIONS = 51
 # While the markers of the last transaction are being written a new one has to wait; that takes a few milliseconds.
@@ -33,7 +32,9 @@ class MarkersNotAllowed(WireError):
     """Only brokers may write markers here."""
 
 
-async def write_markers(connection: Connection, producer_ids: Sequence[int], counts: Mapping[Place, int]) -> None:
+async def write_markers(
+    connection: Connection, producer_ids: Sequence[int], counts: Mapping[TopicPartition, int]
+) -> None:
     """So many ends of transactions, without any transaction, on partitions that this broker leads; when it returns they
     are on all in-sync replicas. Brokers do that for one another: it needs ClusterAction. They get the producer ids in
     turn, as a broker's answer has one word for each id."""
@@ -76,18 +77,18 @@ class TransactionalId:
         self._node = -1
         self.producer_id = -1
         self.epoch = -1
-        self._sequences: dict[Place, int] = {}
+        self._sequences: dict[TopicPartition, int] = {}
         self.lock = asyncio.Lock()  # for those who take it, or begin and end a transaction
 
     @property
     def ours(self) -> bool:
         return self.producer_id >= 0
 
-    def let_go(self) -> None:
+    def invalidate(self) -> None:
         """What became of the last transaction is not known: the id must be taken anew before it is used."""
         self.producer_id = -1
 
-    async def take(self) -> None:
+    async def init_producer(self) -> None:
         """Get a new epoch. An open transaction of whoever had the id is aborted, and when this returns its markers are
         in the logs; nothing more can come of the earlier epoch."""
         request = InitProducerIdRequest(
@@ -109,7 +110,7 @@ class TransactionalId:
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
 
-    async def add(self, places: Iterable[Place]) -> None:
+    async def add(self, places: Iterable[TopicPartition]) -> None:
         """Begin a transaction with these partitions. When it ends, each gets a marker, written to or not."""
         self._check(await self._patiently(self._adding(places)))
 
@@ -117,7 +118,7 @@ class TransactionalId:
         """The markers are in the logs a moment later: whoever must know looks at the logs' ends."""
         self._check(await self._patiently(self._ending(commit)))
 
-    def _adding(self, places: Iterable[Place]) -> AddPartitionsToTxnRequest:
+    def _adding(self, places: Iterable[TopicPartition]) -> AddPartitionsToTxnRequest:
         topics: dict[str, list[int]] = {}
         for topic, partition in places:
             topics.setdefault(topic, []).append(partition)
@@ -134,12 +135,12 @@ class TransactionalId:
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
         )
 
-    async def mark(self, places: Iterable[Place]) -> None:
+    async def mark(self, places: Iterable[TopicPartition]) -> None:
         """An empty transaction. Both requests are under way at once: a broker takes those of one connection in turn."""
         adding, ending = self._adding(places), self._ending(commit=True)
         until = asyncio.get_running_loop().time() + _PATIENCE
         while True:
-            connection = await self._client.to(self._node)
+            connection = await self._client.connection(self._node)
             added, ended = await asyncio.gather(
                 connection.request(adding, newest=3), connection.request(ending, newest=3)
             )
@@ -149,7 +150,7 @@ class TransactionalId:
         self._check(added)
         self._check(ended)
 
-    def sequence(self, place: Place, count: int) -> int:
+    def sequence(self, place: TopicPartition, count: int) -> int:
         """The number of the first of so many records that are written to a partition next."""
         first = self._sequences.get(place, 0)
         self._sequences[place] = first + count
@@ -158,7 +159,7 @@ class TransactionalId:
     async def _patiently(self, request: Any) -> Any:
         until = asyncio.get_running_loop().time() + _PATIENCE
         while True:
-            connection: Connection = await self._client.to(self._node)
+            connection: Connection = await self._client.connection(self._node)
             answer = await connection.request(request, newest=3)
             if not _is_early(answer) or asyncio.get_running_loop().time() > until:
                 return answer

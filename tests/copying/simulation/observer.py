@@ -10,7 +10,7 @@ from copying.simulation.fetching import Fetches
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Cluster
 from heliograph.model.intervals import Intervals
-from heliograph.model.ledger_records import Partition
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Buffer, Decode
 
@@ -60,7 +60,7 @@ class Observer:
         self._source_alias = source_alias
 
     def translations(
-        self, partition: Partition, mirror_id: str, source_id: str, offsets: range, mirror_end: int
+        self, partition: TopicPartition, mirror_id: str, source_id: str, offsets: range, mirror_end: int
     ) -> dict[int, int | None]:
         """What somebody who reads the ledger afresh makes of these source offsets."""
 

@@ -17,9 +17,11 @@ from copying.simulation.observer import Observer
 from heliograph.control.packing import Packer
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition, Notice, Outcome, Position, Work
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import MIB, Cluster, Flow, Policies, Reading, Writing
 from heliograph.model.internal_topics import ledger_topic, signals_topic
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient, id_text
 from heliograph.wire.errors import WireError
 

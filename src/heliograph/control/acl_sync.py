@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from heliograph.model.flow import Flow
-from heliograph.wire.acls import ALL, ALLOW, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
+from heliograph.wire.acl_requests import ALL, ALLOW, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
 from heliograph.wire.cluster import ClusterClient
 
 log = logging.getLogger(__name__)

@@ -10,20 +10,20 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
-from heliograph.control.acls import AclSync
-from heliograph.control.checkpoints import Checkpoints, Place, Untranslated
-from heliograph.control.configs import sync_configs
-from heliograph.control.connect_offsets import OffsetsForMm2
-from heliograph.control.groups import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
+from heliograph.control.acl_sync import AclSync
+from heliograph.control.checkpoints import Checkpoints, GroupTopicPartition, Untranslated
+from heliograph.control.config_sync import sync_configs
+from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
 from heliograph.control.heartbeats import beat
-from heliograph.control.internal_topics import ensure_internal_topics
+from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.mm2_offsets import OffsetsForMm2
 from heliograph.control.offset_syncs import SyncWriter
 from heliograph.control.packing import Packer
-from heliograph.control.topics import plan
+from heliograph.control.topic_sync import plan
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
-from heliograph.service.complaints import Complaints
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.error_log import ErrorLog
 from heliograph.service.measures import JobMeasure
 from heliograph.service.window import Window
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
@@ -46,7 +46,7 @@ _CHECKPOINTS, _GROUP_OFFSETS = "checkpoints", "group offsets"
 _SLOW = 10.0  # a job that takes longer is worth a line
 
 
-class Keeper:
+class FlowSyncers:
     def __init__(self, flow: Flow, positions: Positions = dict, ledger: Ledger | None = None) -> None:
         """`positions` tells where the copying of this flow stands."""
         self.flow = flow
@@ -68,13 +68,13 @@ class Keeper:
         self.untranslated = 0  # partitions of groups in the last look at them
         self._early: set[Untranslated] = set()
         self.checkpoints_written = 0
-        self.checkpoint_ages: dict[Place, Window] = {}  # when they had been written, in milliseconds
+        self.checkpoint_ages: dict[GroupTopicPartition, Window] = {}  # when they had been written, in milliseconds
         self._went_well: dict[str, float] = {}
         self._failed_settings: dict[str, str] = {}
         self._said: dict[str, str] = {}  # job -> what went wrong with it last
-        self._complaints = Complaints()
+        self._complaints = ErrorLog()
 
-    def follow(self, earlier: "Keeper") -> None:
+    def follow(self, earlier: "FlowSyncers") -> None:
         """Until its own first rounds are over, what is seen of its jobs is what the one before it has seen."""
         jobs = {name for name, _every, _job in self._jobs()}
         if _CHECKPOINTS in jobs:
@@ -324,7 +324,7 @@ def _has_come_to(end: int | WireError, at: Position) -> bool:
     return isinstance(end, int) and at.target <= end
 
 
-async def finished(keepers: "list[Keeper]", within: float) -> None:
+async def finished(keepers: "list[FlowSyncers]", within: float) -> None:
     """Give all of them a moment to finish."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within):

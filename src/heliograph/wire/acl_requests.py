@@ -50,7 +50,7 @@ async def may_do(client: ClusterClient, operation: int, topics: Collection[str])
         include_topic_authorized_operations=True,
     )
     await client.metadata([])
-    answer = await (await client.to(next(iter(client.brokers)))).request(request, newest=12, oldest=4)
+    answer = await (await client.connection(next(iter(client.brokers)))).request(request, newest=12, oldest=4)
     return {one.name: may(operation, one.authorized_operations) for one in answer.topics}
 
 

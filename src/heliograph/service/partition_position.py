@@ -6,22 +6,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.position import Facts, Go, NoGo, next_position
+from heliograph.copy.position import Blocked, PartitionFacts, Resume, next_position
 from heliograph.copy.visible import first_records
-from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import Flow, Policies
 from heliograph.model.intervals import Intervals
+from heliograph.model.partitions import MirrorPartition, TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
-Place = tuple[str, int]
 _One = int | WireError | None
 _Said = tuple[_One, _One, _One, _One]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionPosition:
     """None stands for what is not there (no mirror) or could not be read; then `problem` says what is wrong.
 
     `position` is the source offset that comes next.
@@ -36,7 +35,7 @@ class Standing:
     problem: str = ""
 
 
-async def standings(
+async def partition_positions(
     flow: Flow,
     source: ClusterClient,
     target: ClusterClient,
@@ -44,7 +43,7 @@ async def standings(
     partitions: Sequence[MirrorPartition],
     there: Mapping[str, Topic],
     here: Mapping[str, Topic],
-) -> list[Standing]:
+) -> list[PartitionPosition]:
     """By the rule of recovery, which may still decide otherwise when it looks at records. `there` and `here` are the
     topics of source and target, that of the ledger included."""
     read = [(one.topic, one.partition) for one in partitions]
@@ -65,23 +64,25 @@ async def standings(
         bounds = _numbers(said)
         bad = next((at for at in said if isinstance(at, WireError)), None)
         if bad is not None:
-            found.append(Standing(one, *bounds, None, f"its bounds cannot be read: {bad}"))
+            found.append(PartitionPosition(one, *bounds, None, f"its bounds cannot be read: {bad}"))
             continue
         start, end, mirror_start, mirror_end = (at or 0 for at in bounds)
         ids = id_text(there[one.topic].id), id_text(here[one.mirror].id) if one.mirror in here else ""
         others = any(other != ids[1] for other in ledger.all_of(known))
         most = flow.kept_offsets.most_filler if flow.keeps_offsets(one.topic) else None
         end_first = flow.reading.from_the_end
-        facts = Facts(start, end, mirror_start, mirror_end, *ids, others, from_the_end=end_first, most_filler=most)
+        facts = PartitionFacts(
+            start, end, mirror_start, mirror_end, *ids, others, from_the_end=end_first, most_filler=most
+        )
         decision = await ledger.ask(known, facts.mirror_id, partial(_decide, facts, flow.policies))
-        if isinstance(decision, NoGo):
-            found.append(Standing(one, *bounds, None, decision.text))
+        if isinstance(decision, Blocked):
+            found.append(PartitionPosition(one, *bounds, None, decision.text))
         else:
-            found.append(Standing(one, *bounds, decision.position.source))
+            found.append(PartitionPosition(one, *bounds, decision.position.source))
     return found
 
 
-def _decide(facts: Facts, policies: Policies, intervals: Intervals) -> Go | NoGo:
+def _decide(facts: PartitionFacts, policies: Policies, intervals: Intervals) -> Resume | Blocked:
     return next_position(intervals, facts, policies)
 
 
@@ -103,8 +104,8 @@ class Missing:
 
 
 async def first_missing(
-    flow: Flow, source: ClusterClient, there: Mapping[str, Topic], all_of_them: Sequence[Standing]
-) -> dict[Place, Missing | WireError | None]:
+    flow: Flow, source: ClusterClient, there: Mapping[str, Topic], all_of_them: Sequence[PartitionPosition]
+) -> dict[TopicPartition, Missing | WireError | None]:
     """For the partitions that seem to lag; None where only markers and aborted records follow."""
     wanted = {
         (one.partition.topic, one.partition.partition): (one.position, one.source_end)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from heliograph.control.checkpoints import Placed
+from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
-from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.groups import (
+from heliograph.wire.consumer_groups import (
     DEAD,
     EMPTY,
     Committed,
@@ -27,9 +27,9 @@ from heliograph.wire.groups import (
     group_states,
     list_groups,
 )
+from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 
-Place = tuple[str, int]
 IDLE = frozenset({EMPTY, DEAD})
 REFUSED, SHARE_GROUP = "refused", "share-group"  # why a group is not synced, besides three verdicts
 NO_OFFSETS = "it is a share group: it has no committed offsets, only records that were acknowledged or not"
@@ -66,10 +66,10 @@ class OnTarget:
 
     states: Mapping[str, str]
     committed: Mapping[str, Offsets | WireError]
-    ends: Mapping[Place, int | WireError]
+    ends: Mapping[TopicPartition, int | WireError]
     topics: Mapping[str, Topic] = field(default_factory=dict)
 
-    def verdict(self, group: str, place: Place, offset: int, mirror_id: str = "") -> Verdict:
+    def verdict(self, group: str, place: TopicPartition, offset: int, mirror_id: str = "") -> Verdict:
         """The one rule: an idle group goes forward, to what is there, or back to it from beyond the mirror's end; any
         other is not touched. `mirror_id` tells for which mirror the offset is."""
         if self.states.get(group) not in IDLE:
@@ -89,7 +89,7 @@ class OnTarget:
     def id_of(self, topic: str) -> str:
         return id_text(self.topics[topic].id) if topic in self.topics else ""
 
-    def shows(self, group: str, place: Place, offset: int, mirror_id: str) -> bool:
+    def shows(self, group: str, place: TopicPartition, offset: int, mirror_id: str) -> bool:
         """Whether what was committed is known to be with the mirror that it was for, or to be gone."""
         known = self.committed.get(group)
         is_gone = isinstance(known, dict) and (place not in known or known[place].offset != offset)
@@ -97,7 +97,7 @@ class OnTarget:
 
 
 async def look_at_target(
-    target: ClusterClient, places: Mapping[str, Collection[Place]], active_too: bool = False
+    target: ClusterClient, places: Mapping[str, Collection[TopicPartition]], active_too: bool = False
 ) -> OnTarget:
     """A request per coordinator, and one per leader. `active_too` asks for the offsets of groups in use as well."""
     states = await group_states(target, places.keys())
@@ -118,7 +118,7 @@ class GroupSync:
 
     def __init__(self, target: ClusterClient) -> None:
         self._target = target
-        self._unproven: dict[tuple[str, Place], tuple[int, str]] = {}  # of the last commits: offset, mirror id
+        self._unproven: dict[tuple[str, TopicPartition], tuple[int, str]] = {}  # of the last commits: offset, mirror id
 
     def follow(self, earlier: "GroupSync") -> None:
         """Go on where another one ends."""
@@ -163,7 +163,7 @@ class GroupSync:
                 outcome.leave(group, REFUSED, f"the target does not take its offsets: {error}")
         return outcome
 
-    async def delete(self, groups: Mapping[str, Mapping[Place, int]]) -> dict[str, str]:
+    async def delete(self, groups: Mapping[str, Mapping[TopicPartition, int]]) -> dict[str, str]:
         """Delete groups that the source has deleted, which stood at these offsets of mirrors. What became of those of
         which that is known: empty if it is deleted or was not there, else why it stays."""
         listed = await list_groups(self._target)
@@ -192,7 +192,7 @@ class GroupSync:
         return Verdict.DUE if verdict is Verdict.AHEAD and (group, place) in self._unproven else verdict
 
 
-def is_only_ours(found: Listed, committed: Offsets, synced: Mapping[Place, int]) -> bool:
+def is_only_ours(found: Listed, committed: Offsets, synced: Mapping[TopicPartition, int]) -> bool:
     """Whether a group on the target was never used there, and has nothing but what we have committed for it."""
     return (
         found == Listed("", EMPTY)
@@ -201,5 +201,5 @@ def is_only_ours(found: Listed, committed: Offsets, synced: Mapping[Place, int])
     )
 
 
-def _place(one: Placed) -> Place:
+def _place(one: Placed) -> TopicPartition:
     return one.checkpoint.topic, one.checkpoint.partition

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from heliograph.control.acls import AclSync
-from heliograph.control.configs import pending_changes
-from heliograph.control.internal_topics import look_up
+from heliograph.control.acl_sync import AclSync
+from heliograph.control.config_sync import pending_changes
+from heliograph.control.internal_topic_setup import look_up
 from heliograph.control.takeover import take_over
-from heliograph.control.topics import plan, wanted_partitions
+from heliograph.control.topic_sync import plan, wanted_partitions
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import CHECKPOINT, SOURCE, Flow
+from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import comes_home
-from heliograph.service.standing import standings
+from heliograph.service.partition_position import partition_positions
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.groups import consumer_groups
+from heliograph.wire.consumer_groups import consumer_groups
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ async def _mirrors(
     ]
     outcome.refused = {str(one): why for one, why in taken.refused.items()}
     positions = {one.partition: one.source for one in taken.taken}
-    for one in await standings(flow, source, target, ledger, partitions, there, here):
+    for one in await partition_positions(flow, source, target, ledger, partitions, there, here):
         position = positions.get(one.partition, one.position)
         if position is None or one.source_end is None:
             outcome.refused.setdefault(str(one.partition), one.problem)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from heliograph.copy.gaps import TIMEOUT, name_of_fillers
 from heliograph.model.flow import Flow
-from heliograph.wire.acls import DELETE, may_do
+from heliograph.wire.acl_requests import DELETE, may_do
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import COORDINATOR_MOVES, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, BrokerError
 from heliograph.wire.transactions import TransactionalId
@@ -24,7 +24,7 @@ async def check(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> 
 async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
     name, alias = name_of_fillers(flow.name), target.cluster.alias
     try:
-        await TransactionalId(target, f"{name}check", TIMEOUT).take()
+        await TransactionalId(target, f"{name}check", TIMEOUT).init_producer()
     except BrokerError as error:
         if error.code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             return (

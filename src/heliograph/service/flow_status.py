@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Progress, Refusal
+from heliograph.copy.work import ALIGNING, Progress
 from heliograph.model.internal_topics import STATUS, signals_topic
+from heliograph.model.partitions import MirrorPartition
+from heliograph.model.problems import Notice, Refusal
 from heliograph.service.other_runs import OtherRun
+from heliograph.service.partition_stats import PartitionStats
 from heliograph.service.stalled import Stalled
-from heliograph.service.tally import Tally
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import read
@@ -67,7 +69,7 @@ class MirrorStatus:
     records_per_second: float = 0.0
     bytes_per_second: float = 0.0
 
-    def add(self, state: str, progress: Progress | None, error: str, tally: Tally | None) -> None:
+    def add(self, state: str, progress: Progress | None, error: str, tally: PartitionStats | None) -> None:
         self.partitions += 1
         self.states[state] = self.states.get(state, 0) + 1
         if progress is None:

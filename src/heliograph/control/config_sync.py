@@ -7,7 +7,7 @@ from heliograph.copy.limits import LIMITS
 from heliograph.model.flow import Flow, TopicSync
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import INVALID_CONFIG, BrokerError
-from heliograph.wire.topics import ConfigEntry, Configs, change_configs, describe_configs
+from heliograph.wire.topic_requests import ConfigEntry, Configs, change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
-from heliograph.wire.acls import READ, may
+from heliograph.model.partitions import TopicPartition
+from heliograph.wire.acl_requests import READ, may
 from heliograph.wire.cluster import NO_ID, ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
 from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
 
-Partition = tuple[str, int]
 Answer = TypeVar("Answer")
 
 EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
@@ -37,7 +37,7 @@ class Committed:
     metadata: str = ""
 
 
-Offsets = dict[Partition, Committed]
+Offsets = dict[TopicPartition, Committed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ async def list_groups(client: ClusterClient) -> dict[str, Listed]:
     await client.metadata([])
 
     async def ask(node: int) -> Any:
-        answer = await (await client.to(node)).request(ListGroupsRequest(states_filter=[], types_filter=[]))
+        answer = await (await client.connection(node)).request(ListGroupsRequest(states_filter=[], types_filter=[]))
         if answer.error_code:
             raise BrokerError(answer.error_code, f"listing groups of broker {node}")
         return answer
@@ -89,7 +89,7 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
     unclear = [group for group, state in states.items() if not state]
     states.update(dict.fromkeys(unclear, UNKNOWN))
     for node, some in _by_node(await coordinators(client, unclear, GROUP)).items():
-        connection = await client.to(node)
+        connection = await client.connection(node)
         answer = await connection.request(DescribeGroupsRequest(groups=some, include_authorized_operations=False))
         for one in answer.groups:
             if one.error_code in (0, _GROUP_ID_NOT_FOUND):
@@ -112,7 +112,7 @@ async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dic
     async def ask(node: int, some: list[str]) -> None:
         request = DescribeGroupsRequest(groups=some, include_authorized_operations=True)
         try:
-            answer = await (await client.to(node)).request(request, newest=5)
+            answer = await (await client.connection(node)).request(request, newest=5)
         except WireError:
             return
         for one in answer.groups:
@@ -129,7 +129,7 @@ async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> d
     """What each group has committed, for all its partitions."""
 
     async def ask(node: int, some: list[str]) -> dict[str, Offsets | WireError]:
-        connection = await client.to(node)
+        connection = await client.connection(node)
         if connection.version(_OFFSET_FETCH, 9) >= 8:
             return await _fetch_many(connection, some)
         return {group: await _fetch_one(connection, group) for group in some}
@@ -139,7 +139,7 @@ async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> d
 
 async def commit_offsets(
     client: ClusterClient,
-    wanted: Mapping[str, Mapping[Partition, Committed]],
+    wanted: Mapping[str, Mapping[TopicPartition, Committed]],
     ids: Mapping[str, uuid.UUID] | None = None,
 ) -> dict[str, WireError | None]:
     """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
@@ -151,7 +151,7 @@ async def commit_offsets(
     room = asyncio.Semaphore(_COMMITS)
 
     async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
-        connection = await client.to(node)
+        connection = await client.connection(node)
 
         async def commit(group: str) -> WireError | None:
             async with room:
@@ -166,7 +166,7 @@ async def delete_groups(client: ClusterClient, groups: Collection[str]) -> dict[
     """Each group's outcome. A broker refuses it for one that has members (NON_EMPTY_GROUP)."""
 
     async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
-        answer = await (await client.to(node)).request(DeleteGroupsRequest(groups_names=some), newest=2)
+        answer = await (await client.connection(node)).request(DeleteGroupsRequest(groups_names=some), newest=2)
         return {one.group_id: BrokerError(one.error_code) if one.error_code else None for one in answer.results}
 
     return await _of_coordinators(client, groups, ask)
@@ -208,7 +208,7 @@ def _moves(answer: object) -> bool:
 
 
 async def _commit(
-    connection: Connection, group: str, offsets: Mapping[Partition, Committed], ids: Mapping[str, uuid.UUID]
+    connection: Connection, group: str, offsets: Mapping[TopicPartition, Committed], ids: Mapping[str, uuid.UUID]
 ) -> WireError | None:
     one = OffsetCommitRequest.OffsetCommitRequestTopic
     by_id = all(ids.get(topic, NO_ID).int for topic, _partition in offsets)

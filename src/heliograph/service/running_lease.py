@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heliograph.copy.clock import now
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Change
-from heliograph.copy.work import MirrorPartition
+from heliograph.model.partitions import MirrorPartition
 
 # A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
 _OVERDUE = 60.0

@@ -21,14 +21,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.wire.batches import BadBatch, Batch, batch_at
-from heliograph.wire.recode import LZ4, ZSTD, Builder, Plain, codec_of, is_abort, join_thin, records_of
+from heliograph.wire.recode import LZ4, ZSTD, Builder, DecodedRecord, codec_of, is_abort, join_thin, records_of
 
 # An append costs what decoding and encoding some dozens of records costs.
 _THIN = 1024
 # Why a batch was encoded anew, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
 TOO_LARGE, REFUSED, NO_ZSTD, THIN = "too-large", "refused", "no-zstd", "thin"
-WHY_ANEW = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
+REENCODE_REASONS = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Rules:
 
 
 @dataclass(slots=True, eq=False)
-class Parcel:
+class OutgoingBatch:
     """A batch to be appended and where its records come from: `runs` are (first source offset, count)."""
 
     batch: Batch
     runs: Sequence[tuple[int, int]]
     next_source: int  # everything before it has been dealt with when this parcel has landed
     epoch: int  # leader epoch of the last batch before that
-    why_anew: str = ""  # empty if it is as it was fetched; of several reasons, that of its first batch
+    reencode_reason: str = ""  # empty if it is as it was fetched; of several reasons, that of its first batch
 
     @property
     def fresh(self) -> bool:
         """Whether it was encoded anew, so that it does not keep the fetched bytes in memory."""
-        return bool(self.why_anew)
+        return bool(self.reencode_reason)
 
     @property
     def source_offset(self) -> int:
@@ -76,13 +76,13 @@ class Parcel:
 class LeftOut:
     """A record that the mirror cannot take, and why."""
 
-    record: Plain
+    record: DecodedRecord
     why: str
 
 
 @dataclass(slots=True)
-class Intake:
-    parcels: list[Parcel] = field(default_factory=list)
+class Classified:
+    parcels: list[OutgoingBatch] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     aborted: list[Batch] = field(default_factory=list)
     next_source: int = 0
@@ -98,16 +98,16 @@ class _TooLarge(Exception):
         super().__init__(text)
 
 
-def take_in(
+def classify(
     data: bytes,
     position: int,
     epoch: int,
     rules: Rules,
     aborted: Iterable[tuple[int, int]] = (),
     unwanted: Mapping[int, str] | None = None,
-) -> Intake:
+) -> Classified:
     """Sort out the batches of one answer. `unwanted` are source offsets of records that the target has refused."""
-    work = _Work(Intake(next_source=position, epoch=epoch), rules, aborted, unwanted or {})
+    work = _Work(Classified(next_source=position, epoch=epoch), rules, aborted, unwanted or {})
     problem = None
     try:
         try:
@@ -127,7 +127,7 @@ class _Work:
     """One answer being sorted out."""
 
     def __init__(
-        self, out: Intake, rules: Rules, aborted: Iterable[tuple[int, int]], unwanted: Mapping[int, str]
+        self, out: Classified, rules: Rules, aborted: Iterable[tuple[int, int]], unwanted: Mapping[int, str]
     ) -> None:
         self.out = out
         self._rules = rules
@@ -160,7 +160,7 @@ class _Work:
         made = joined.batch
         self.done = made.base_offset + made.count
         self.out.epoch = made.leader_epoch
-        self._emit(Parcel(made, ((made.base_offset, made.count),), self.done, made.leader_epoch, THIN))
+        self._emit(OutgoingBatch(made, ((made.base_offset, made.count),), self.done, made.leader_epoch, THIN))
         return joined.end
 
     def _take(self, batch: Batch) -> None:
@@ -225,7 +225,7 @@ class _Work:
 
     def _send(self, batch: Batch) -> None:
         self.flush()
-        self._emit(Parcel(batch, ((batch.base_offset, batch.count),), batch.next_offset, batch.leader_epoch))
+        self._emit(OutgoingBatch(batch, ((batch.base_offset, batch.count),), batch.next_offset, batch.leader_epoch))
 
     def _recode(self, batch: Batch, why: str) -> None:
         codec = codec_of(batch)
@@ -280,7 +280,7 @@ class _Work:
         batch = joint.builder.build(joint.runs[0][0], joint.epoch)
         if not self._rules.largest or batch.size <= self._rules.largest:
             runs = tuple((first, count) for first, count in joint.runs)
-            self._emit(Parcel(batch, runs, next_source, joint.epoch, joint.why))
+            self._emit(OutgoingBatch(batch, runs, next_source, joint.epoch, joint.why))
             return
         records = list(records_of(batch))
         offsets = [first + number for first, count in joint.runs for number in range(count)]
@@ -295,14 +295,14 @@ class _Work:
                 smaller.add(one)
             self._close(smaller, until)
 
-    def _too_large(self, record: Plain, size: int, next_source: int) -> None:
+    def _too_large(self, record: DecodedRecord, size: int, next_source: int) -> None:
         text = f"the record needs a batch of {size} bytes; the mirror takes {self._rules.largest} at most"
         if not self._rules.park:
             raise _TooLarge(record.offset, text)
         self.out.left_out.append(LeftOut(record, text))
         self.out.next_source = max(self.out.next_source, next_source)
 
-    def _emit(self, parcel: Parcel) -> None:
+    def _emit(self, parcel: OutgoingBatch) -> None:
         self.out.parcels.append(parcel)
         self.out.next_source = max(self.out.next_source, parcel.next_source)
 
@@ -326,7 +326,7 @@ class _Joint:
         """Whether a record with this offset would follow without a gap."""
         return not self.runs or sum(self.runs[-1]) == offset
 
-    def add(self, one: Plain) -> bool:
+    def add(self, one: DecodedRecord) -> bool:
         if not self.builder.add(one):
             return False
         if self.runs and self.runs[-1][0] + self.runs[-1][1] == one.offset:

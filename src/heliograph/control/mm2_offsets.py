@@ -8,12 +8,12 @@ sake, and only if that topic exists.
 from collections.abc import AsyncIterator, Mapping
 
 from heliograph.copy.visible import visible_records
-from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.connect_offsets import SourceKey, from_value, to_value
 from heliograph.model.flow import Flow
+from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
-from heliograph.wire.recode import Plain
+from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import bounds, partition_for, write
 
 
@@ -44,7 +44,7 @@ async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int]
     return found
 
 
-async def _committed(target: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Plain]:
+async def _committed(target: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[DecodedRecord]:
     """Without what was aborted: with exactly-once support, MM2 notes offsets in the transactions of its records."""
     start, end = await bounds(target, topic, partition)
     async for record in visible_records(target, topic, partition, start, end, committed_only=True):

@@ -11,25 +11,26 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from heliograph.control.internal_topics import MissingTopics, ensure_signals_topic
-from heliograph.control.kept_offsets import check
+from heliograph.control.internal_topic_setup import MissingTopics, ensure_signals_topic
+from heliograph.control.preserve_check import check
 from heliograph.copy.counts import Counts
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.log_levels import levels
 from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command, levels_command
-from heliograph.copy.work import MirrorPartition, Outcome, Position, Work
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
-from heliograph.service.account import SHOWN, Account
+from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.assignment import Assignment, assign
-from heliograph.service.complaints import Complaints
-from heliograph.service.lease import Lease, rearranged
+from heliograph.service.error_log import ErrorLog
+from heliograph.service.flow_stats import SHOWN, FlowStats
+from heliograph.service.flow_status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirror_check import MISSING, look_at_mirrors
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.other_runs import OtherRuns
-from heliograph.service.status import FlowStatus, MirrorStatus, state_of, to_json
+from heliograph.service.running_lease import Lease, rearranged
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.following import Follower
@@ -108,11 +109,11 @@ class FlowRunner:
         self._leases: dict[str, Lease] = {}  # those that run
         self._lease_failures = 0
         self._renewals = 0
-        self._complaints = Complaints()
+        self._complaints = ErrorLog()
         self._failed: dict[int, str] = {}  # number of a lease -> what became of it, until it runs again
         self._look = asyncio.Event()
         self._refreshing = asyncio.Lock()
-        self._account = Account(flow.name, self._look.set)
+        self._account = FlowStats(flow.name, self._look.set)
         self._rearranged = 0.0  # when it was last looked at
         self._arrangements = 0
         self._arranged = time.monotonic()  # when the last of them was made

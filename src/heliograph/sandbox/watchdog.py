@@ -3,7 +3,7 @@
 It reads one JSON request a line on stdin and answers each with one JSON line on stdout. When stdin ends, which
 it does however the program ends, `kill -9` included, it kills every child and removes the sandbox's folder.
 
-It runs by file path with nothing but the standard library (`python -I -S keeper.py`), hence no imports from
+It runs by file path with nothing but the standard library (`python -I -S watchdog.py`), hence no imports from
 heliograph. It does not restart, watch or judge its children: `heliograph.sandbox.processes` asks, this obeys.
 """
 
@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Keeper:
+class Watchdog:
     def __init__(self) -> None:
         self.children: dict[str, subprocess.Popen[bytes]] = {}
         self.pid = os.getpid()
@@ -33,7 +33,7 @@ class Keeper:
     def die_with_me(self) -> None:
         if self.libc is not None:
             self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            # The keeper may have died between the fork and the call above: then no signal will ever come.
+            # The watchdog may have died between the fork and the call above: then no signal will ever come.
             if os.getppid() != self.pid:
                 os._exit(1)
 
@@ -43,7 +43,7 @@ class Keeper:
             raise ValueError(f"{name} is running already")
         with open(log, "ab") as output:
             # This process has a single thread, which makes preexec_fn safe; and PDEATHSIG is tied to the thread
-            # that forks, which for the same reason lives as long as the keeper does.
+            # that forks, which for the same reason lives as long as the watchdog does.
             child = subprocess.Popen(
                 argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=self.die_with_me
             )
@@ -103,17 +103,17 @@ def say(message: dict[str, Any]) -> None:
 
 def main() -> None:
     setup = json.loads(sys.argv[1])
-    keeper = Keeper()
+    watchdog = Watchdog()
     folder = None
     # A handler, not SIG_IGN: what is ignored here would stay ignored in the JVMs.
     for number in ENDING:
         signal.signal(number, lambda *_: sys.exit(0))
     try:
-        # The keeper makes the folder, so that there is no moment at which it exists and nobody would remove it.
+        # The watchdog makes the folder, so that there is no moment at which it exists and nobody would remove it.
         folder = make_folder(setup)
         say({"id": 0, "folder": folder})
         for line in requests(setup["parent"]):
-            say(keeper.answer(line))
+            say(watchdog.answer(line))
     except BrokenPipeError:
         pass
     except OSError as error:
@@ -121,7 +121,7 @@ def main() -> None:
     finally:
         for number in ENDING:
             signal.signal(number, signal.SIG_IGN)
-        keeper.end()
+        watchdog.end()
         if folder is not None and setup["remove"]:
             shutil.rmtree(folder, ignore_errors=True)
         # The parent may be gone, and the interpreter would complain about unwritten output on its way out.

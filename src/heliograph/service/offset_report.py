@@ -4,12 +4,12 @@ import difflib
 import time
 from dataclasses import dataclass
 
-from heliograph.control.topics import plan
+from heliograph.control.topic_sync import plan
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import Flow
+from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import comes_home
-from heliograph.service.standing import Missing, Standing, first_missing, standings
+from heliograph.service.partition_position import Missing, PartitionPosition, first_missing, partition_positions
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -62,7 +62,7 @@ async def look_at_offsets(flow: Flow, flows: tuple[Flow, ...], topic: str | None
         partitions = [
             MirrorPartition(name, flow.mirror_name(name), number) for name in mirrored for number in there[name].leaders
         ]
-        found = await standings(flow, source, target, ledger, partitions, there, here)
+        found = await partition_positions(flow, source, target, ledger, partitions, there, here)
         missing = await first_missing(flow, source, there, found)
         moment = time.time()
         rows = (_row(one, missing, moment) for one in found)
@@ -72,7 +72,9 @@ async def look_at_offsets(flow: Flow, flows: tuple[Flow, ...], topic: str | None
         target.close()
 
 
-def _row(one: Standing, missing: dict[tuple[str, int], Missing | WireError | None], moment: float) -> PartitionOffsets:
+def _row(
+    one: PartitionPosition, missing: dict[tuple[str, int], Missing | WireError | None], moment: float
+) -> PartitionOffsets:
     key = one.partition
     lag, seconds, problem = None, None, one.problem
     if one.position is not None and one.source_end is not None:

@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition, Outcome, Work
+from heliograph.copy.work import Outcome, Work
 from heliograph.engine.spark import Engine
 from heliograph.model.flow import SOURCE, Cluster, Flow
-from heliograph.service.deployed import Deployed
-from heliograph.service.flow import FlowRunner
-from heliograph.service.keeper import Keeper, finished
-from heliograph.service.status import FlowStatus
+from heliograph.model.partitions import MirrorPartition
+from heliograph.service.flow_runner import FlowRunner
+from heliograph.service.flow_status import FlowStatus
+from heliograph.service.flow_supervisor import FlowSupervisor
+from heliograph.service.flow_syncers import FlowSyncers, finished
 from heliograph.wire.background import in_thread
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -48,7 +49,7 @@ class _Stopped(Exception):
     """Stop was asked for before the flows ran."""
 
 
-class Running:
+class Supervisor:
     """`stays`: goes on without any flow, and a flow that cannot run keeps nobody else from it. Otherwise what is wanted
     from the start must be possible."""
 
@@ -68,7 +69,7 @@ class Running:
         self._stays = stays
         self._stop = asyncio.Event()
         self._spark: asyncio.Future[None] | None = None
-        self.deployed: dict[str, Deployed] = {}
+        self.deployed: dict[str, FlowSupervisor] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         for flow in flows:
             self._deploy(flow)
@@ -132,11 +133,11 @@ class Running:
         if self.copying():
             await self._spark_is_up()
 
-    def _deploy(self, flow: Flow) -> Deployed:
-        one = self.deployed[flow.name] = Deployed(flow, self._make_runner, self._spark_is_up)
+    def _deploy(self, flow: Flow) -> FlowSupervisor:
+        one = self.deployed[flow.name] = FlowSupervisor(flow, self._make_runner, self._spark_is_up)
         return one
 
-    def _begin(self, name: str, one: Deployed) -> None:
+    def _begin(self, name: str, one: FlowSupervisor) -> None:
         async def live() -> None:
             await one.live()
             del self.deployed[name], self._lives[name]
@@ -165,7 +166,7 @@ class Running:
     def _runners(self) -> list[FlowRunner]:
         return [one.runner for one in self.deployed.values() if one.runner is not None]
 
-    def _keepers(self) -> list[Keeper]:
+    def _keepers(self) -> list[FlowSyncers]:
         return [one.keeper for one in self.deployed.values() if one.keeper is not None]
 
     async def _reach_clusters(self) -> None:

@@ -5,16 +5,16 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 
-from heliograph.control.internal_topics import MissingTopics
-from heliograph.control.kept_offsets import CannotKeepOffsets
+from heliograph.control.internal_topic_setup import MissingTopics
+from heliograph.control.preserve_check import CannotKeepOffsets
 from heliograph.control.takeover import StillRunning
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition, Position
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
-from heliograph.service.flow import FlowRunner, Task, needs_another
-from heliograph.service.keeper import Keeper
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.flow_runner import FlowRunner, Task, needs_another
+from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -27,7 +27,7 @@ _LAST_WORDS = 2.0
 EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFailed, NewerFormat)
 
 
-class Deployed:
+class FlowSupervisor:
     """A flow without parts is paused: nothing of it runs, but it is known where it stands.
 
     `trouble` is why the flow does not run as it is wanted, empty if it does. It is tried again now and then."""
@@ -35,7 +35,7 @@ class Deployed:
     def __init__(self, flow: Flow, make_runner: MakeRunner, spark: Callable[[], Awaitable[None]]) -> None:
         self.wanted: Flow | None = flow
         self.runner: FlowRunner | None = None
-        self.keeper: Keeper | None = None
+        self.keeper: FlowSyncers | None = None
         self.trouble = ""
         self._make_runner = make_runner
         self._spark = spark
@@ -138,8 +138,8 @@ class Deployed:
             self._ledger[0].close()
             self._ledger = None
 
-    async def _prepared_keeper(self, flow: Flow) -> Keeper:
-        keeper = Keeper(flow, self.positions, self._ledger_of(flow))
+    async def _prepared_keeper(self, flow: Flow) -> FlowSyncers:
+        keeper = FlowSyncers(flow, self.positions, self._ledger_of(flow))
         try:
             await keeper.prepare()
         except BaseException:
@@ -167,7 +167,7 @@ class Deployed:
         self.runner = None
         runner.close()
 
-    async def _replace_keeper(self, keeper: Keeper | None) -> None:
+    async def _replace_keeper(self, keeper: FlowSyncers | None) -> None:
         """The new one begins before the old one has ended: what both do does not pause."""
         old, keeping = self.keeper, self._keeping
         self.keeper = keeper

@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from heliograph.control.checkpoints import Checkpoints, Translated
-from heliograph.control.groups import IDLE, GroupRound, GroupSync, OnTarget, Verdict, look_at_target
+from heliograph.control.group_sync import IDLE, GroupRound, GroupSync, OnTarget, Verdict, look_at_target
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.work import MirrorPartition
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.model.names import why_not
+from heliograph.model.partitions import MirrorPartition, TopicPartition
 from heliograph.service.group_reasons import (
     GROUP_EXCLUDED,
     LEFT_OUT,
@@ -25,13 +25,11 @@ from heliograph.service.group_reasons import (
     share_group,
     unreadable,
 )
-from heliograph.service.standing import Missing, Standing, first_missing, standings
-from heliograph.wire.acls import READ, may_do
+from heliograph.service.partition_position import Missing, PartitionPosition, first_missing, partition_positions
+from heliograph.wire.acl_requests import READ, may_do
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.consumer_groups import Committed, Offsets, committed_offsets, describe_groups, list_groups
 from heliograph.wire.errors import WireError
-from heliograph.wire.groups import Committed, Offsets, committed_offsets, describe_groups, list_groups
-
-Place = tuple[str, int]
 
 
 class NoAnswer(Exception):
@@ -152,8 +150,8 @@ async def _share_group_of(flow: Flow, source: ClusterClient, group: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Facts:
     translated: Mapping[tuple[str, str, int], Translated]
-    standing: Mapping[Place, Standing]
-    missing: Mapping[Place, Missing | WireError | None]
+    standing: Mapping[TopicPartition, PartitionPosition]
+    missing: Mapping[TopicPartition, Missing | WireError | None]
     seen: OnTarget
     rights: Rights
 
@@ -173,7 +171,7 @@ async def _ask(
         target.metadata({ledger.topic, *(one.mirror for one in partitions)}),
     )
     # After translating, so that no mirror ends before what was translated.
-    standing = await standings(flow, source, target, ledger, partitions, there.topics, here.topics)
+    standing = await partition_positions(flow, source, target, ledger, partitions, there.topics, here.topics)
     by_place = {(one.partition.topic, one.partition.partition): one for one in standing}
     overtaken = {
         at
@@ -226,7 +224,7 @@ def _unread(flow: Flow, group: str, error: WireError) -> GroupStanding:
 
 
 def _partition(
-    flow: Flow, group: str, place: Place, committed: Committed, facts: _Facts, excluded: Reason | None
+    flow: Flow, group: str, place: TopicPartition, committed: Committed, facts: _Facts, excluded: Reason | None
 ) -> GroupPartition:
     topic, number = place
     one, at, mirror = facts.translated.get((group, topic, number)), facts.standing.get(place), flow.mirror_name(topic)

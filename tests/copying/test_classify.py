@@ -4,16 +4,16 @@ from typing import Any
 
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from heliograph.copy.intake import Intake, Rules, take_in
+from heliograph.copy.classify import Classified, Rules, classify
 from heliograph.wire.batches import rewrite, split
-from heliograph.wire.recode import Builder, Plain, records_of
+from heliograph.wire.recode import Builder, DecodedRecord, records_of
 
 
 def _batch(offsets: list[int], attributes: int = 0, producer: int = -1, size: int = 10, codec: int = 0) -> bytes:
     """A batch that holds these source offsets, as a broker would keep it: with holes where some are missing."""
     first = offsets[0]
     builder = Builder(codec)
-    records = [Plain(0, 1000 + offset, b"k%d" % offset, b"v" * size, [("h", None)]) for offset in offsets]
+    records = [DecodedRecord(0, 1000 + offset, b"k%d" % offset, b"v" * size, [("h", None)]) for offset in offsets]
     for one in records:
         builder.add(one)
     built = builder.build(first, 7)
@@ -39,24 +39,24 @@ def _with_attributes(data: bytes, attributes: int) -> bytes:
 
 def _marker(offset: int, producer: int, commit: bool) -> bytes:
     builder = Builder(0)
-    builder.add(Plain(0, 5, b"\0\0" + (b"\0\1" if commit else b"\0\0"), b"\0\0\0\0\0\0", []))
+    builder.add(DecodedRecord(0, 5, b"\0\0" + (b"\0\1" if commit else b"\0\0"), b"\0\0\0\0\0\0", []))
     built = builder.build(offset, 7)
     head = bytearray(rewrite(built, producer, 0))
     head[0:8] = offset.to_bytes(8, "big")
     return _with_attributes(bytes(head) + bytes(built.records), 0x30)
 
 
-def _offsets(intake: Intake) -> list[int]:
+def _offsets(intake: Classified) -> list[int]:
     return [first + n for parcel in intake.parcels for first, count in parcel.runs for n in range(count)]
 
 
-def _keys(intake: Intake) -> list[bytes | None]:
+def _keys(intake: Classified) -> list[bytes | None]:
     return [one.key for parcel in intake.parcels for one in records_of(parcel.batch)]
 
 
 def test_whole_batches_are_sent_on_as_they_are() -> None:
     data = b"".join(_batch(list(range(at, at + 50)), size=100) for at in (10, 60, 110))
-    intake = take_in(data, 10, -1, Rules())
+    intake = classify(data, 10, -1, Rules())
     assert [parcel.fresh for parcel in intake.parcels] == [False] * 3
     assert b"".join(bytes(parcel.batch.data) for parcel in intake.parcels) == data
     assert (intake.next_source, intake.epoch, intake.problem) == (160, 7, None)
@@ -64,7 +64,7 @@ def test_whole_batches_are_sent_on_as_they_are() -> None:
 
 def test_thin_batches_are_joined_and_nothing_about_their_records_changes() -> None:
     data = b"".join(_batch([offset]) for offset in range(10, 200))
-    intake = take_in(data, 10, -1, Rules())
+    intake = classify(data, 10, -1, Rules())
     (parcel,) = intake.parcels
     assert (parcel.runs, parcel.next_source, parcel.batch.count) == (((10, 190),), 200, 190)
     assert [one[1:] for one in records_of(parcel.batch)] == [
@@ -74,36 +74,36 @@ def test_thin_batches_are_joined_and_nothing_about_their_records_changes() -> No
 
 def test_a_single_thin_batch_is_not_touched() -> None:
     data = _batch([10])
-    (parcel,) = take_in(data, 10, -1, Rules()).parcels
+    (parcel,) = classify(data, 10, -1, Rules()).parcels
     assert not parcel.fresh
     assert bytes(parcel.batch.data) == data
 
 
 def test_thin_batches_are_joined_up_to_a_size_and_only_with_their_like() -> None:
     thin = [_batch([offset], size=100) for offset in range(100)]
-    parcels = take_in(b"".join(thin), 0, -1, Rules(join_up_to=2000)).parcels
+    parcels = classify(b"".join(thin), 0, -1, Rules(join_up_to=2000)).parcels
     assert all(parcel.batch.size <= 2200 for parcel in parcels)
     assert sum(parcel.batch.count for parcel in parcels) == 100
     mixed = b"".join(_batch([offset], codec=offset // 5 % 2 * 3) for offset in range(20))
-    assert [parcel.batch.codec for parcel in take_in(mixed, 0, -1, Rules()).parcels] == ["none", "lz4", "none", "lz4"]
+    assert [parcel.batch.codec for parcel in classify(mixed, 0, -1, Rules()).parcels] == ["none", "lz4", "none", "lz4"]
 
 
 def test_a_batch_between_thin_ones_keeps_its_place() -> None:
     data = _batch([0]) + _batch([1]) + _batch(list(range(2, 60)), size=100) + _batch([60]) + _batch([61])
-    intake = take_in(data, 0, -1, Rules())
+    intake = classify(data, 0, -1, Rules())
     assert [parcel.batch.count for parcel in intake.parcels] == [2, 58, 2]
     assert _offsets(intake) == list(range(62))
     assert [parcel.next_source for parcel in intake.parcels] == [2, 60, 62]
 
 
 def test_records_before_the_position_are_left_behind() -> None:
-    intake = take_in(_batch(list(range(10, 60)), size=100), 40, -1, Rules())
+    intake = classify(_batch(list(range(10, 60)), size=100), 40, -1, Rules())
     assert _offsets(intake) == list(range(40, 60))
     assert _keys(intake) == [b"k%d" % offset for offset in range(40, 60)]
 
 
 def test_batches_of_which_nothing_is_wanted_move_nothing() -> None:
-    intake = take_in(_batch(list(range(10, 60))), 60, 3, Rules())
+    intake = classify(_batch(list(range(10, 60))), 60, 3, Rules())
     assert (intake.parcels, intake.next_source, intake.epoch) == ([], 60, 3)
 
 
@@ -114,11 +114,11 @@ def test_markers_are_passed_over_and_counted_as_done() -> None:
         + _batch([3, 4], 0x10, 9, size=800)
         + _marker(5, 9, True)
     )
-    intake = take_in(data, 0, -1, Rules())
+    intake = classify(data, 0, -1, Rules())
     assert _offsets(intake) == [0, 1, 3, 4]
     assert [parcel.next_source for parcel in intake.parcels] == [3, 6]
     assert intake.next_source == 6
-    assert take_in(_marker(5, 9, True), 5, -1, Rules()).next_source == 6
+    assert classify(_marker(5, 9, True), 5, -1, Rules()).next_source == 6
 
 
 def test_aborted_records_are_left_out_until_their_marker_and_no_longer() -> None:
@@ -130,13 +130,13 @@ def test_aborted_records_are_left_out_until_their_marker_and_no_longer() -> None
         + _marker(5, 9, True)
         + _marker(6, 8, True)
     )
-    assert _offsets(take_in(data, 0, -1, Rules(), [(9, 0)])) == [2, 4]
-    assert _offsets(take_in(data, 0, -1, Rules(committed_only=False), [(9, 0)])) == [0, 1, 2, 4]
+    assert _offsets(classify(data, 0, -1, Rules(), [(9, 0)])) == [2, 4]
+    assert _offsets(classify(data, 0, -1, Rules(committed_only=False), [(9, 0)])) == [0, 1, 2, 4]
 
 
 def test_an_aborted_transaction_of_which_only_the_marker_is_left_hides_nothing_behind_it() -> None:
     data = _marker(3, 9, False) + _batch([4], 0x10, 9) + _marker(5, 9, True)
-    assert _offsets(take_in(data, 3, -1, Rules(), [(9, 0)])) == [4]
+    assert _offsets(classify(data, 3, -1, Rules(), [(9, 0)])) == [4]
 
 
 def test_two_aborted_transactions_of_one_producer_with_a_good_one_between_in_any_order_of_the_list() -> None:
@@ -148,13 +148,13 @@ def test_two_aborted_transactions_of_one_producer_with_a_good_one_between_in_any
         + _batch([4], 0x10, 9)
         + _marker(5, 9, False)
     )
-    assert _offsets(take_in(data, 0, -1, Rules(), [(9, 4), (9, 0)])) == [2]
+    assert _offsets(classify(data, 0, -1, Rules(), [(9, 4), (9, 0)])) == [2]
 
 
 def test_a_batch_that_was_stamped_on_arrival_gets_the_times_that_consumers_saw() -> None:
     data = _with_attributes(_batch(list(range(5))), 0x08)
     (batch,) = split(data)
-    (parcel,) = take_in(data, 0, -1, Rules()).parcels
+    (parcel,) = classify(data, 0, -1, Rules()).parcels
     assert not parcel.batch.log_append_time
     assert {one.timestamp for one in records_of(parcel.batch)} == {batch.max_timestamp}
 
@@ -167,7 +167,7 @@ def test_messages_of_the_old_formats_are_converted() -> None:
         data = bytearray(builder.build())
         if codec:
             data[0:8] = (4).to_bytes(8, "big")  # as a broker does: the offset of a set is that of its last
-        intake = take_in(bytes(data) + _batch([5]), 0, -1, Rules())
+        intake = classify(bytes(data) + _batch([5]), 0, -1, Rules())
         assert _keys(intake) == [b"k%d" % number for number in range(6)]
         assert next(records_of(intake.parcels[0].batch)).timestamp == time_kept
         assert intake.next_source == 6
@@ -175,13 +175,13 @@ def test_messages_of_the_old_formats_are_converted() -> None:
 
 def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
     for codec in range(5):
-        noise = [Plain(0, 5, None, bytes((n * m) % 251 for m in range(400)), []) for n in range(64)]
+        noise = [DecodedRecord(0, 5, None, bytes((n * m) % 251 for m in range(400)), []) for n in range(64)]
         builder = Builder(codec)
         for one in noise:
             builder.add(one)
         built = builder.build(0, 7)
         head = bytearray(rewrite(built, -1, 0))
-        intake = take_in(bytes(head) + bytes(built.records), 0, -1, Rules(largest=3000))
+        intake = classify(bytes(head) + bytes(built.records), 0, -1, Rules(largest=3000))
         assert intake.problem is None
         assert all(parcel.batch.size <= 3000 for parcel in intake.parcels)
         assert len(intake.parcels) > 1 or built.size <= 3000
@@ -192,30 +192,30 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
 
 def test_a_record_that_is_too_large_stops_there_or_is_put_aside() -> None:
     data = _batch([0, 1], size=600) + _batch([2], size=5000) + _batch([3, 4], size=600)
-    intake = take_in(data, 0, -1, Rules(largest=2000))
+    intake = classify(data, 0, -1, Rules(largest=2000))
     assert intake.problem is not None
     assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("too-large", 2, [0, 1])
-    intake = take_in(data, 0, -1, Rules(largest=2000, park=True))
+    intake = classify(data, 0, -1, Rules(largest=2000, park=True))
     assert intake.problem is None
     assert (_offsets(intake), intake.next_source) == ([0, 1, 3, 4], 5)
     assert [(one.record.offset, one.record.key) for one in intake.left_out] == [(2, b"k2")]
 
 
 def test_records_that_the_target_refused_are_put_aside() -> None:
-    intake = take_in(_batch(list(range(5))), 0, -1, Rules(park=True), unwanted={1: "why", 4: "why"})
+    intake = classify(_batch(list(range(5))), 0, -1, Rules(park=True), unwanted={1: "why", 4: "why"})
     assert _offsets(intake) == [0, 2, 3]
     assert [one.record.offset for one in intake.left_out] == [1, 4]
     assert intake.next_source == 5
 
 
 def test_records_can_be_sent_one_by_one() -> None:
-    intake = take_in(_batch(list(range(6))), 0, -1, Rules(alone_before=4))
+    intake = classify(_batch(list(range(6))), 0, -1, Rules(alone_before=4))
     assert [parcel.batch.count for parcel in intake.parcels] == [1, 1, 1, 1, 2]
     assert [parcel.next_source for parcel in intake.parcels] == [1, 2, 3, 4, 6]
 
 
 def test_zstd_becomes_lz4_for_a_target_that_does_not_know_it() -> None:
-    (parcel,) = take_in(_batch(list(range(50)), codec=4), 0, -1, Rules(zstd=False)).parcels
+    (parcel,) = classify(_batch(list(range(50)), codec=4), 0, -1, Rules(zstd=False)).parcels
     assert parcel.batch.codec == "lz4"
 
 
@@ -227,7 +227,7 @@ def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
     legacy.append(0, timestamp=77, key=b"k", value=None)
 
     def why(data: bytes, position: int = 0, rules: Rules | None = None, **others: Any) -> set[str]:
-        return {parcel.why_anew for parcel in take_in(data, position, -1, rules or Rules(), **others).parcels}
+        return {parcel.reencode_reason for parcel in classify(data, position, -1, rules or Rules(), **others).parcels}
 
     assert why(whole) == {""}
     assert why(_with_attributes(bytes(compacted), 0)) == {"holes"}
@@ -243,7 +243,7 @@ def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
 def test_damage_inside_stops_after_what_is_good() -> None:
     bad = bytearray(_batch([2, 3]))
     bad[-1] ^= 1
-    intake = take_in(_batch([0, 1]) + bytes(bad) + _batch([4]), 0, -1, Rules())
+    intake = classify(_batch([0, 1]) + bytes(bad) + _batch([4]), 0, -1, Rules())
     assert intake.problem is not None
     assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 2, [0, 1])
 
@@ -251,7 +251,7 @@ def test_damage_inside_stops_after_what_is_good() -> None:
 def test_records_without_a_time_keep_having_none() -> None:
     builder = Builder(0)
     for moment in (-1, 5, -1, 9):
-        builder.add(Plain(0, moment, None, b"", []))
+        builder.add(DecodedRecord(0, moment, None, b"", []))
     batch = builder.build(0, 0)
     assert [one.timestamp for one in records_of(batch)] == [-1, 5, -1, 9] or batch.base_timestamp == -1
     (again,) = split(rewrite(batch, -1, 0) + bytes(batch.records))
@@ -263,7 +263,7 @@ def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothin
     broken = bytearray(_batch([3, 4, 5]))
     broken[-1] = 0x7E  # says that its last header has a value of 63 bytes, which are not there
     bad = _with_attributes(bytes(broken), 0x08)
-    intake = take_in(good + bad, 0, -1, Rules())
+    intake = classify(good + bad, 0, -1, Rules())
     assert intake.problem is not None
     assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 3, [0, 1, 2])
     assert [parcel.next_source for parcel in intake.parcels] == [3]
@@ -272,14 +272,14 @@ def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothin
 
 def test_batches_of_one_answer_that_must_be_encoded_anew_go_together() -> None:
     data = b"".join(_with_attributes(_batch(list(range(at, at + 20))), 0x08) for at in range(0, 400, 20))
-    (parcel,) = take_in(data, 5, -1, Rules()).parcels
+    (parcel,) = classify(data, 5, -1, Rules()).parcels
     assert parcel.runs == ((5, 395),)
-    assert len(take_in(data, 5, -1, Rules(join_up_to=4000)).parcels) > 2
+    assert len(classify(data, 5, -1, Rules(join_up_to=4000)).parcels) > 2
 
 
 def test_thin_batches_of_transactions_are_joined_over_their_markers() -> None:
     data = b"".join(_batch([at], 0x10, 9) + _marker(at + 1, 9, True) for at in range(0, 40, 2))
-    intake = take_in(data, 0, -1, Rules())
+    intake = classify(data, 0, -1, Rules())
     (parcel,) = intake.parcels
     assert _offsets(intake) == list(range(0, 40, 2))
     assert (parcel.next_source, intake.next_source) == (40, 40)
@@ -288,7 +288,7 @@ def test_thin_batches_of_transactions_are_joined_over_their_markers() -> None:
 
 def test_thin_zstd_batches_become_lz4_for_a_target_that_does_not_know_it() -> None:
     data = b"".join(_batch([at], codec=4) for at in range(10))
-    intake = take_in(data, 0, -1, Rules(zstd=False))
+    intake = classify(data, 0, -1, Rules(zstd=False))
     assert {parcel.batch.codec for parcel in intake.parcels} == {"lz4"}
     assert _offsets(intake) == list(range(10))
 
@@ -303,17 +303,17 @@ def _with_odd_header(offset: int, attributes: int = 0) -> bytes:
 
 def test_a_thin_batch_that_cannot_be_decoded_goes_as_it_is() -> None:
     odd = _with_odd_header(1)
-    intake = take_in(_batch([0]) + odd + _batch([2]) + _batch([3]), 0, -1, Rules())
+    intake = classify(_batch([0]) + odd + _batch([2]) + _batch([3]), 0, -1, Rules())
     assert intake.problem is None
     assert _offsets(intake) == [0, 1, 2, 3]
     assert any(bytes(parcel.batch.data) == odd for parcel in intake.parcels)
     in_transaction = _with_odd_header(1, 0x10)
-    intake = take_in(_batch([0], 0x10, 9) + in_transaction, 0, -1, Rules())
+    intake = classify(_batch([0], 0x10, 9) + in_transaction, 0, -1, Rules())
     assert (intake.problem, _offsets(intake)) == (None, [0, 1])
 
 
 def test_one_that_must_be_encoded_anew_and_cannot_be_decoded_stops_the_partition() -> None:
-    intake = take_in(_batch([0]) + _with_odd_header(1, 0x08), 0, -1, Rules())
+    intake = classify(_batch([0]) + _with_odd_header(1, 0x08), 0, -1, Rules())
     assert intake.problem is not None
     assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 1, [0])
 
@@ -322,7 +322,7 @@ def test_an_impossible_length_behind_a_thin_batch_is_noticed() -> None:
     for length in (-20, 0, 5, 40):
         bad = bytearray(_batch([1]))
         bad[8:12] = length.to_bytes(4, "big", signed=True)
-        intake = take_in(_batch([0]) + bytes(bad), 0, -1, Rules())
+        intake = classify(_batch([0]) + bytes(bad), 0, -1, Rules())
         assert intake.problem is not None
         assert (intake.problem[0], _offsets(intake)) == ("damaged", [0])
 
@@ -330,7 +330,7 @@ def test_an_impossible_length_behind_a_thin_batch_is_noticed() -> None:
 def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> None:
     def at(offset: int, moment: int, attributes: int) -> bytes:
         builder = Builder(0)
-        builder.add(Plain(0, moment, b"k", b"v", []))
+        builder.add(DecodedRecord(0, moment, b"k", b"v", []))
         built = builder.build(offset, 7)
         head = bytearray(rewrite(built, 9, 0))
         head[0:8] = offset.to_bytes(8, "big")
@@ -339,7 +339,7 @@ def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> No
     for attributes in (0, 0x10):
         for moments in ([-1, 10**12, -1], [10**12, -1, 5], [-1, -1, 7]):
             data = b"".join(at(offset, moment, attributes) for offset, moment in enumerate(moments))
-            intake = take_in(data, 0, -1, Rules())
+            intake = classify(data, 0, -1, Rules())
             seen = [one.timestamp for parcel in intake.parcels for one in records_of(parcel.batch)]
             assert seen == moments
 
@@ -347,5 +347,5 @@ def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> No
 def test_the_epoch_of_what_was_passed_over_goes_with_the_position() -> None:
     marker = bytearray(_marker(2, 9, True))
     marker[12:16] = (8).to_bytes(4, "big")
-    (parcel,) = take_in(_batch([0, 1], 0x10, 9, size=800) + bytes(marker), 0, -1, Rules()).parcels
+    (parcel,) = classify(_batch([0, 1], 0x10, 9, size=800) + bytes(marker), 0, -1, Rules()).parcels
     assert (parcel.next_source, parcel.epoch) == (3, 8)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Report
-from heliograph.copy.work import ALIGNING, MirrorPartition, Notice, Outcome, Progress, Refusal
-from heliograph.service.lease import Lease
+from heliograph.copy.work import ALIGNING, Outcome, Progress
+from heliograph.model.partitions import MirrorPartition
+from heliograph.model.problems import Notice, Refusal
+from heliograph.service.flow_status import Rate
 from heliograph.service.load import Load
+from heliograph.service.partition_stats import PartitionStats
+from heliograph.service.running_lease import Lease
 from heliograph.service.stalled import StalledPartitions
-from heliograph.service.status import Rate
-from heliograph.service.tally import Tally
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +23,7 @@ _AHEAD = 60.0  # seconds that a record may be from the future before it is worth
 _TOPICS_AHEAD = 20  # that get one: if this machine's clock is wrong, all topics are ahead of it
 
 
-class Account:
+class FlowStats:
     def __init__(self, flow_name: str, look: Callable[[], None]) -> None:
         """`look` is called when a mirror may be missing."""
         self._flow_name = flow_name
@@ -35,7 +37,7 @@ class Account:
         self.events: Counter[str] = Counter()
         self.records_of_events: Counter[str] = Counter()
         self.load = Load()
-        self.tallies: dict[MirrorPartition, Tally] = {}
+        self.tallies: dict[MirrorPartition, PartitionStats] = {}
         self._ahead: set[str] = set()
         self.stalled = StalledPartitions(flow_name)
 
@@ -106,7 +108,7 @@ class Account:
         self.load.note(kept)
         self.stalled.note(kept)
         for one, at in kept.items():
-            tally = self.tallies.setdefault(one, Tally())
+            tally = self.tallies.setdefault(one, PartitionStats())
             tally.note((lease.id, lease.attempt, at.copied.stay), at)
             if tally.newest - tally.landed > _AHEAD and one.topic not in self._ahead:
                 self._tell_of_clocks(one, tally.newest - tally.landed)
@@ -140,7 +142,7 @@ class Account:
 
     def _note_error(self, partition: MirrorPartition, refused: int, parked: int = 0) -> None:
         if partition in self._kept:
-            self.tallies.setdefault(partition, Tally()).errors.note(refused, parked)
+            self.tallies.setdefault(partition, PartitionStats()).errors.note(refused, parked)
 
     def _cured(self, changed: Mapping[MirrorPartition, Progress]) -> None:
         """What was waiting and moves again waits no longer."""

@@ -28,7 +28,7 @@ class Errors:
 
 
 @dataclass(slots=True)
-class Tally:
+class PartitionStats:
     """`newest` and `landed` are of the last batch: its newest record's time and when it landed, in seconds since 1970,
     0 if unknown. `ages` are those of the newest records when they had landed, in milliseconds."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 
-class Complaints:
+class ErrorLog:
     """What was said about a thing since it was last well."""
 
     def __init__(self) -> None:

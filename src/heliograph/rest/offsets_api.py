@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from heliograph.model.flow import Flow
 from heliograph.rest.problems import Problem
 from heliograph.service.connectors import Connectors
-from heliograph.service.groups import (
+from heliograph.service.group_report import (
     FlowGroups,
     GroupStanding,
     NoAnswer,
@@ -18,7 +18,7 @@ from heliograph.service.groups import (
     look_at_groups,
     sync_now,
 )
-from heliograph.service.offsets import FlowOffsets, NoSuchTopic, look_at_offsets
+from heliograph.service.offset_report import FlowOffsets, NoSuchTopic, look_at_offsets
 from heliograph.wire.errors import BrokerError, WireError
 
 

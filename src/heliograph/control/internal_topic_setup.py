@@ -13,7 +13,7 @@ from heliograph.model.ledger_records import PAGES
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
-from heliograph.wire.topics import Configs, NewTopic, create_topics, describe_configs
+from heliograph.wire.topic_requests import Configs, NewTopic, create_topics, describe_configs
 
 log = logging.getLogger(__name__)
 
