@@ -15,8 +15,9 @@ from clusters import client_for
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.topic_sync import sync_topics
 from heliograph.copy.copier import Copier
-from heliograph.copy.cursor import Cursor
-from heliograph.copy.filler import fill
+from heliograph.copy.cursor import Cursor, Start
+from heliograph.copy.lease_clock import LeaseClock
+from heliograph.copy.start_filler import fill
 from heliograph.copy.work import Work
 from heliograph.model.flow import Cluster, Flow, KeptOffsets, Writing
 from heliograph.model.names import NameFilter
@@ -89,7 +90,7 @@ class Stage:
 
 
 def _is_through(cursor: Cursor) -> bool:
-    return cursor.position is not None and cursor.position.source >= cursor.source_end >= 0
+    return cursor.position is not None and cursor.position.source >= cursor.source.end >= 0
 
 
 async def _transact(
@@ -119,9 +120,10 @@ async def _transact(
 async def _beginning(stage: Stage, offset: int) -> None:
     await stage.create("late", 1)
     (leader,) = await stage.leaders("late")
-    cursor = Cursor(MirrorPartition("late", "late", 0), 1 << 62, target_leader=leader)
-    cursor.start(Position(offset, 0), 0, keeps=True)
-    await fill(cursor, stage.source, lambda: float("inf"))
+    cursor = Cursor(MirrorPartition("late", "late", 0), 1 << 62)
+    cursor.mirror.locate(leader, "")
+    cursor.start(Start(Position(offset, 0), preserves_offsets=True))
+    await fill(cursor, stage.source, LeaseClock(float("inf")))
     await append(await stage.source.connection(leader), [("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])], 30.0)
     took = await stage.copied("late", keep=True)
     _say(f"a source that begins at offset {offset}: filled up in {took:.1f} s, {offset / took / 1e6:.1f} M offsets/s")
@@ -158,7 +160,7 @@ async def _live(stage: Stage, rate: int, seconds: float, width: int) -> None:
     lags: list[int] = []
     while not ended.done():
         await asyncio.sleep(0.05)
-        lags.append(max(c.source_end - c.position.source for c in copier.cursors if c.position is not None))
+        lags.append(max(c.source.end - c.position.source for c in copier.cursors if c.position is not None))
     began = time.monotonic()
     while not all(_is_through(cursor) for cursor in copier.cursors):
         await asyncio.sleep(0.005)

@@ -26,8 +26,8 @@ from clusters import client_for, data
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.packing import Packer
 from heliograph.control.topic_sync import sync_topics
-from heliograph.copy.filler import _batch
 from heliograph.copy.ledger import Ledger, State
+from heliograph.copy.start_filler import _batch
 from heliograph.copy.work import Work
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Interval, Intervals

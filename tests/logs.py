@@ -11,8 +11,9 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from heliograph.copy.cursor import Cursor
-from heliograph.copy.filler import fill
+from heliograph.copy.cursor import Cursor, Start
+from heliograph.copy.lease_clock import LeaseClock
+from heliograph.copy.start_filler import fill
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
@@ -261,9 +262,10 @@ class Log:
             client = ClusterClient(cluster)
             await client.connect()
             found = (await client.metadata([topic])).topics[topic]
-            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62, target_leader=found.leaders[0])
-            cursor.start(Position(count, 0), 0, keeps=True)
-            await fill(cursor, client, lambda: float("inf"))
+            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62)
+            cursor.mirror.locate(found.leaders[0], "")
+            cursor.start(Start(Position(count, 0), preserves_offsets=True))
+            await fill(cursor, client, LeaseClock(float("inf")))
             client.close()
 
         self._with_client(do)

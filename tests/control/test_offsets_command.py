@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from copying.lease import copy, only
-from heliograph.copy.visible import first_records
+from heliograph.copy.consumer_view import first_records
 from heliograph.model.flow import Flow, KeptOffsets
 from heliograph.model.names import NameFilter
 from heliograph.service.group_report import look_at_groups

@@ -71,11 +71,11 @@ def cut_off(flow: Flow, seconds: float) -> None:
 def settled(copier: Copier) -> bool:
     """Every partition has reached the source's end as it knows it, or is refused."""
     return all(
-        (cursor.refusal is not None and not cursor.queue and not cursor.in_flight)
+        (cursor.refusal is not None and cursor.sending.is_idle)
         or (
             cursor.position is not None
-            and cursor.source_end >= 0
-            and cursor.position.source >= cursor.source_end
+            and cursor.source.end >= 0
+            and cursor.position.source >= cursor.source.end
             and cursor.state.value == "copying"
         )
         for cursor in copier.cursors

@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from heliograph.copy.candidate import Candidate
 from heliograph.copy.classify import Rules, classify
+from heliograph.copy.consumer_view import records_in
 from heliograph.copy.cursor import Cursor
+from heliograph.copy.log_access import BothLogs, Found
 from heliograph.copy.position import PartitionFacts, Resume, next_position
-from heliograph.copy.resumed import Clusters, Found, Resumed
 from heliograph.copy.verify import verified
-from heliograph.copy.visible import records_in
 from heliograph.model.flow import CONTINUE, MIB, Policies
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position, TopicPartition, producer_id
@@ -46,7 +47,7 @@ def values_of(log: Sequence[Batch]) -> Iterator[tuple[int, bytes]]:
     """Each record's offset and value."""
     for one in log:
         if not one.control:
-            for record in records_in(classify(bytes(one.data), one.base_offset, -1, Rules(join_up_to=0)).parcels[0]):
+            for record in records_in(classify(bytes(one.data), one.base_offset, -1, Rules(join_up_to=0)).outgoing[0]):
                 yield record.offset, record.value or b""
 
 
@@ -123,12 +124,15 @@ class Logs:
         self, policies: Policies = LENIENT, cut_at: int | None = None, search_bytes: int = 64 * MIB
     ) -> Recovered:
         """Find the position anew, and write down what that brings."""
-        cursor = Cursor(KEY, OURS, intervals=self.intervals, mirror_id="m", cut_at=cut_at)
+        cursor = Cursor(KEY, OURS)
+        cursor.mirror.locate(0, "m")
+        if cut_at is not None:
+            cursor.source.truncated(cut_at)
         counts: dict[str, int] = {}
         texts: list[str] = []
         looks = 1
         while self._recover(cursor, policies, search_bytes, counts, texts):
-            cursor.unsure = True
+            cursor.retry.verify_next()
             looks += 1
             assert looks < 5
         return Recovered(None if cursor.refusal else self.position, cursor.refusal, counts, texts)
@@ -137,13 +141,13 @@ class Logs:
         self, cursor: Cursor, policies: Policies, search_bytes: int, counts: dict[str, int], texts: list[str]
     ) -> bool:
         """One look; whether it takes another."""
-        facts = PartitionFacts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", sure=True)
+        facts = PartitionFacts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", is_sure=True)
         decision = next_position(self.intervals, facts, policies)
         assert isinstance(decision, Resume), decision
-        one = Resumed(cursor, facts, decision)
+        one = Candidate(cursor, facts, decision, self.intervals)
         lost: list[str] = []
         clusters = Simulated(self, search_bytes)
-        passed = asyncio.run(verified([one], clusters, policies, lambda _cursor, why, _again: lost.append(why)))
+        passed = asyncio.run(verified([one], clusters, policies, lambda _cursor, why, _suspicious: lost.append(why)))
         assert not lost, lost
         for correction in one.corrections:
             self.intervals.put([correction])
@@ -155,10 +159,10 @@ class Logs:
         for kind, count, text in one.decision.events:
             counts[kind] = counts.get(kind, 0) + count
             texts.append(text)
-        return one.again
+        return one.verify_again
 
 
-class Simulated(Clusters):
+class Simulated(BothLogs):
     def __init__(self, logs: Logs, search_bytes: int) -> None:
         nobody: Any = None
         topics = Metadata(topics={"t": _TOPIC, "A.t": _TOPIC})
@@ -167,7 +171,7 @@ class Simulated(Clusters):
 
     logs: Logs
 
-    async def ask(self, _one: Resumed, question: Callable[[Intervals], T]) -> T:
+    async def ask(self, _one: Candidate, question: Callable[[Intervals], T]) -> T:
         return question(self.logs.intervals)
 
     async def originals(self, wanted: dict[TopicPartition, int]) -> Found:
@@ -176,15 +180,15 @@ class Simulated(Clusters):
     async def copies(self, wanted: dict[TopicPartition, int]) -> Found:
         return {place: _holding(self.logs.mirror, offset) for place, offset in wanted.items()}
 
-    async def source_records(self, _one: Resumed, start: int, end: int) -> AsyncIterator[DecodedRecord]:
+    async def source_records(self, _one: Candidate, start: int, end: int) -> AsyncIterator[DecodedRecord]:
         for offset, value in values_of(self.logs.source):
             if start <= offset < end:
                 yield DecodedRecord(offset, 1000, b"key", value, [])
 
-    async def visible_in_mirror(self, _one: Resumed, start: int, end: int) -> set[int]:
+    async def visible_in_mirror(self, _one: Candidate, start: int, end: int) -> set[int]:
         return {one.base_offset for one in self.logs.mirror if start < one.next_offset and one.base_offset < end}
 
-    async def mirror_batches(self, _one: Resumed, start: int, end: int) -> AsyncIterator[Batch]:
+    async def mirror_batches(self, _one: Candidate, start: int, end: int) -> AsyncIterator[Batch]:
         for one in self.logs.mirror:
             if one.next_offset > start and one.base_offset < end:
                 yield one

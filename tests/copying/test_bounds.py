@@ -10,7 +10,7 @@ import pytest
 
 from copying.lease import copy, only, prepare, settled
 from heliograph.copy.copier import Copier
-from heliograph.copy.pace import Pace
+from heliograph.copy.rate_limiter import RateLimiter
 from heliograph.copy.work import Work
 from heliograph.model.flow import MIB, Reading
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
@@ -96,10 +96,10 @@ def test_a_flow_keeps_to_its_bytes_per_second(pair: Pair, topic: str) -> None:
 
 
 def test_a_pace_gives_back_what_was_not_used_only_for_a_moment() -> None:
-    pace = Pace(1_000_000.0)
+    pace = RateLimiter(1_000_000.0)
     assert pace.most(50 * MIB) == 500_000
     assert pace.most(1000) == 1000
-    assert Pace(0.0).most(50 * MIB) == 50 * MIB
+    assert RateLimiter(0.0).most(50 * MIB) == 50 * MIB
     pace.spent(1_000_000)
     began = time.monotonic()
     asyncio.run(pace.wait())

@@ -9,9 +9,9 @@ import pytest
 
 import heliograph.copy.resume
 from copying.lease import only, prepare, settled
+from heliograph.copy.candidate import Candidate
 from heliograph.copy.copier import Copier
 from heliograph.copy.cursor import State
-from heliograph.copy.resumed import Resumed
 from heliograph.copy.signals import Change, change_command
 from heliograph.copy.verify import verified
 from heliograph.copy.work import Work
@@ -93,9 +93,9 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_left_alone(
         partitions = {one.topic: one for one in await prepare(flow)}
         copier = Copier(Work(flow, "dropping", 60.0, tuple(partitions.values())))
 
-        async def drop_meanwhile(found: list[Resumed], *others: Any) -> list[Resumed]:
+        async def drop_meanwhile(found: list[Candidate], *others: Any) -> list[Candidate]:
             passed = await verified(found, *others)
-            copier._change(Change((), (partitions[goes],)))
+            copier.change(Change((), (partitions[goes],)))
             return passed
 
         monkeypatch.setattr(heliograph.copy.resume, "verified", drop_meanwhile)
@@ -124,7 +124,7 @@ def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(
         for number in range(1, 4):
             await _until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))
             before = copier.cursors[0]
-            copier._change(Change(partitions, partitions))
+            copier.change(Change(partitions, partitions))
             (cursor,) = copier.cursors
             assert (before.state, cursor.copied.stay) == (State.DROPPED, number)
             assert cursor.is_settled == before.is_settled

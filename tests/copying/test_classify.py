@@ -46,65 +46,70 @@ def _marker(offset: int, producer: int, commit: bool) -> bytes:
     return _with_attributes(bytes(head) + bytes(built.records), 0x30)
 
 
-def _offsets(intake: Classified) -> list[int]:
-    return [first + n for parcel in intake.parcels for first, count in parcel.runs for n in range(count)]
+def _offsets(classified: Classified) -> list[int]:
+    return [first + n for outgoing in classified.outgoing for first, count in outgoing.runs for n in range(count)]
 
 
-def _keys(intake: Classified) -> list[bytes | None]:
-    return [one.key for parcel in intake.parcels for one in records_of(parcel.batch)]
+def _keys(classified: Classified) -> list[bytes | None]:
+    return [one.key for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
 
 
 def test_whole_batches_are_sent_on_as_they_are() -> None:
     data = b"".join(_batch(list(range(at, at + 50)), size=100) for at in (10, 60, 110))
-    intake = classify(data, 10, -1, Rules())
-    assert [parcel.fresh for parcel in intake.parcels] == [False] * 3
-    assert b"".join(bytes(parcel.batch.data) for parcel in intake.parcels) == data
-    assert (intake.next_source, intake.epoch, intake.problem) == (160, 7, None)
+    classified = classify(data, 10, -1, Rules())
+    assert [outgoing.is_reencoded for outgoing in classified.outgoing] == [False] * 3
+    assert b"".join(bytes(outgoing.batch.data) for outgoing in classified.outgoing) == data
+    assert (classified.next_source, classified.epoch, classified.problem) == (160, 7, None)
 
 
 def test_thin_batches_are_joined_and_nothing_about_their_records_changes() -> None:
     data = b"".join(_batch([offset]) for offset in range(10, 200))
-    intake = classify(data, 10, -1, Rules())
-    (parcel,) = intake.parcels
-    assert (parcel.runs, parcel.next_source, parcel.batch.count) == (((10, 190),), 200, 190)
-    assert [one[1:] for one in records_of(parcel.batch)] == [
+    classified = classify(data, 10, -1, Rules())
+    (outgoing,) = classified.outgoing
+    assert (outgoing.runs, outgoing.next_source, outgoing.batch.count) == (((10, 190),), 200, 190)
+    assert [one[1:] for one in records_of(outgoing.batch)] == [
         (1000 + offset, b"k%d" % offset, b"v" * 10, [("h", None)]) for offset in range(10, 200)
     ]
 
 
 def test_a_single_thin_batch_is_not_touched() -> None:
     data = _batch([10])
-    (parcel,) = classify(data, 10, -1, Rules()).parcels
-    assert not parcel.fresh
-    assert bytes(parcel.batch.data) == data
+    (outgoing,) = classify(data, 10, -1, Rules()).outgoing
+    assert not outgoing.is_reencoded
+    assert bytes(outgoing.batch.data) == data
 
 
 def test_thin_batches_are_joined_up_to_a_size_and_only_with_their_like() -> None:
     thin = [_batch([offset], size=100) for offset in range(100)]
-    parcels = classify(b"".join(thin), 0, -1, Rules(join_up_to=2000)).parcels
-    assert all(parcel.batch.size <= 2200 for parcel in parcels)
-    assert sum(parcel.batch.count for parcel in parcels) == 100
+    outgoing = classify(b"".join(thin), 0, -1, Rules(join_up_to=2000)).outgoing
+    assert all(batch.batch.size <= 2200 for batch in outgoing)
+    assert sum(batch.batch.count for batch in outgoing) == 100
     mixed = b"".join(_batch([offset], codec=offset // 5 % 2 * 3) for offset in range(20))
-    assert [parcel.batch.codec for parcel in classify(mixed, 0, -1, Rules()).parcels] == ["none", "lz4", "none", "lz4"]
+    assert [outgoing.batch.codec for outgoing in classify(mixed, 0, -1, Rules()).outgoing] == [
+        "none",
+        "lz4",
+        "none",
+        "lz4",
+    ]
 
 
 def test_a_batch_between_thin_ones_keeps_its_place() -> None:
     data = _batch([0]) + _batch([1]) + _batch(list(range(2, 60)), size=100) + _batch([60]) + _batch([61])
-    intake = classify(data, 0, -1, Rules())
-    assert [parcel.batch.count for parcel in intake.parcels] == [2, 58, 2]
-    assert _offsets(intake) == list(range(62))
-    assert [parcel.next_source for parcel in intake.parcels] == [2, 60, 62]
+    classified = classify(data, 0, -1, Rules())
+    assert [outgoing.batch.count for outgoing in classified.outgoing] == [2, 58, 2]
+    assert _offsets(classified) == list(range(62))
+    assert [outgoing.next_source for outgoing in classified.outgoing] == [2, 60, 62]
 
 
 def test_records_before_the_position_are_left_behind() -> None:
-    intake = classify(_batch(list(range(10, 60)), size=100), 40, -1, Rules())
-    assert _offsets(intake) == list(range(40, 60))
-    assert _keys(intake) == [b"k%d" % offset for offset in range(40, 60)]
+    classified = classify(_batch(list(range(10, 60)), size=100), 40, -1, Rules())
+    assert _offsets(classified) == list(range(40, 60))
+    assert _keys(classified) == [b"k%d" % offset for offset in range(40, 60)]
 
 
 def test_batches_of_which_nothing_is_wanted_move_nothing() -> None:
-    intake = classify(_batch(list(range(10, 60))), 60, 3, Rules())
-    assert (intake.parcels, intake.next_source, intake.epoch) == ([], 60, 3)
+    classified = classify(_batch(list(range(10, 60))), 60, 3, Rules())
+    assert (classified.outgoing, classified.next_source, classified.epoch) == ([], 60, 3)
 
 
 def test_markers_are_passed_over_and_counted_as_done() -> None:
@@ -114,10 +119,10 @@ def test_markers_are_passed_over_and_counted_as_done() -> None:
         + _batch([3, 4], 0x10, 9, size=800)
         + _marker(5, 9, True)
     )
-    intake = classify(data, 0, -1, Rules())
-    assert _offsets(intake) == [0, 1, 3, 4]
-    assert [parcel.next_source for parcel in intake.parcels] == [3, 6]
-    assert intake.next_source == 6
+    classified = classify(data, 0, -1, Rules())
+    assert _offsets(classified) == [0, 1, 3, 4]
+    assert [outgoing.next_source for outgoing in classified.outgoing] == [3, 6]
+    assert classified.next_source == 6
     assert classify(_marker(5, 9, True), 5, -1, Rules()).next_source == 6
 
 
@@ -154,9 +159,9 @@ def test_two_aborted_transactions_of_one_producer_with_a_good_one_between_in_any
 def test_a_batch_that_was_stamped_on_arrival_gets_the_times_that_consumers_saw() -> None:
     data = _with_attributes(_batch(list(range(5))), 0x08)
     (batch,) = split(data)
-    (parcel,) = classify(data, 0, -1, Rules()).parcels
-    assert not parcel.batch.log_append_time
-    assert {one.timestamp for one in records_of(parcel.batch)} == {batch.max_timestamp}
+    (outgoing,) = classify(data, 0, -1, Rules()).outgoing
+    assert not outgoing.batch.log_append_time
+    assert {one.timestamp for one in records_of(outgoing.batch)} == {batch.max_timestamp}
 
 
 def test_messages_of_the_old_formats_are_converted() -> None:
@@ -167,10 +172,10 @@ def test_messages_of_the_old_formats_are_converted() -> None:
         data = bytearray(builder.build())
         if codec:
             data[0:8] = (4).to_bytes(8, "big")  # as a broker does: the offset of a set is that of its last
-        intake = classify(bytes(data) + _batch([5]), 0, -1, Rules())
-        assert _keys(intake) == [b"k%d" % number for number in range(6)]
-        assert next(records_of(intake.parcels[0].batch)).timestamp == time_kept
-        assert intake.next_source == 6
+        classified = classify(bytes(data) + _batch([5]), 0, -1, Rules())
+        assert _keys(classified) == [b"k%d" % number for number in range(6)]
+        assert next(records_of(classified.outgoing[0].batch)).timestamp == time_kept
+        assert classified.next_source == 6
 
 
 def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
@@ -181,42 +186,42 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
             builder.add(one)
         built = builder.build(0, 7)
         head = bytearray(rewrite(built, -1, 0))
-        intake = classify(bytes(head) + bytes(built.records), 0, -1, Rules(largest=3000))
-        assert intake.problem is None
-        assert all(parcel.batch.size <= 3000 for parcel in intake.parcels)
-        assert len(intake.parcels) > 1 or built.size <= 3000
-        values = [one.value for parcel in intake.parcels for one in records_of(parcel.batch)]
+        classified = classify(bytes(head) + bytes(built.records), 0, -1, Rules(max_batch_bytes=3000))
+        assert classified.problem is None
+        assert all(outgoing.batch.size <= 3000 for outgoing in classified.outgoing)
+        assert len(classified.outgoing) > 1 or built.size <= 3000
+        values = [one.value for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
         assert values == [one.value for one in noise]
-        assert _offsets(intake) == list(range(64))
+        assert _offsets(classified) == list(range(64))
 
 
 def test_a_record_that_is_too_large_stops_there_or_is_put_aside() -> None:
     data = _batch([0, 1], size=600) + _batch([2], size=5000) + _batch([3, 4], size=600)
-    intake = classify(data, 0, -1, Rules(largest=2000))
-    assert intake.problem is not None
-    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("too-large", 2, [0, 1])
-    intake = classify(data, 0, -1, Rules(largest=2000, park=True))
-    assert intake.problem is None
-    assert (_offsets(intake), intake.next_source) == ([0, 1, 3, 4], 5)
-    assert [(one.record.offset, one.record.key) for one in intake.left_out] == [(2, b"k2")]
+    classified = classify(data, 0, -1, Rules(max_batch_bytes=2000))
+    assert classified.problem is not None
+    assert (classified.problem[0], classified.next_source, _offsets(classified)) == ("too-large", 2, [0, 1])
+    classified = classify(data, 0, -1, Rules(max_batch_bytes=2000, parks=True))
+    assert classified.problem is None
+    assert (_offsets(classified), classified.next_source) == ([0, 1, 3, 4], 5)
+    assert [(one.record.offset, one.record.key) for one in classified.left_out] == [(2, b"k2")]
 
 
 def test_records_that_the_target_refused_are_put_aside() -> None:
-    intake = classify(_batch(list(range(5))), 0, -1, Rules(park=True), unwanted={1: "why", 4: "why"})
-    assert _offsets(intake) == [0, 2, 3]
-    assert [one.record.offset for one in intake.left_out] == [1, 4]
-    assert intake.next_source == 5
+    classified = classify(_batch(list(range(5))), 0, -1, Rules(parks=True), refused_records={1: "why", 4: "why"})
+    assert _offsets(classified) == [0, 2, 3]
+    assert [one.record.offset for one in classified.left_out] == [1, 4]
+    assert classified.next_source == 5
 
 
 def test_records_can_be_sent_one_by_one() -> None:
-    intake = classify(_batch(list(range(6))), 0, -1, Rules(alone_before=4))
-    assert [parcel.batch.count for parcel in intake.parcels] == [1, 1, 1, 1, 2]
-    assert [parcel.next_source for parcel in intake.parcels] == [1, 2, 3, 4, 6]
+    classified = classify(_batch(list(range(6))), 0, -1, Rules(send_singly_until=4))
+    assert [outgoing.batch.count for outgoing in classified.outgoing] == [1, 1, 1, 1, 2]
+    assert [outgoing.next_source for outgoing in classified.outgoing] == [1, 2, 3, 4, 6]
 
 
 def test_zstd_becomes_lz4_for_a_target_that_does_not_know_it() -> None:
-    (parcel,) = classify(_batch(list(range(50)), codec=4), 0, -1, Rules(zstd=False)).parcels
-    assert parcel.batch.codec == "lz4"
+    (outgoing,) = classify(_batch(list(range(50)), codec=4), 0, -1, Rules(zstd=False)).outgoing
+    assert outgoing.batch.codec == "lz4"
 
 
 def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
@@ -227,15 +232,17 @@ def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
     legacy.append(0, timestamp=77, key=b"k", value=None)
 
     def why(data: bytes, position: int = 0, rules: Rules | None = None, **others: Any) -> set[str]:
-        return {parcel.reencode_reason for parcel in classify(data, position, -1, rules or Rules(), **others).parcels}
+        return {
+            outgoing.reencode_reason for outgoing in classify(data, position, -1, rules or Rules(), **others).outgoing
+        }
 
     assert why(whole) == {""}
     assert why(_with_attributes(bytes(compacted), 0)) == {"holes"}
     assert why(whole, 3) == {"overlap"}
     assert why(_with_attributes(whole, 0x08)) == {"stamped"}
     assert why(bytes(legacy.build())) == {"old-format"}
-    assert why(whole, rules=Rules(largest=1000)) == {"too-large"}
-    assert why(whole, rules=Rules(alone_before=2)) == why(whole, unwanted={1: "why"}) == {"refused"}
+    assert why(whole, rules=Rules(max_batch_bytes=1000)) == {"too-large"}
+    assert why(whole, rules=Rules(send_singly_until=2)) == why(whole, refused_records={1: "why"}) == {"refused"}
     assert why(_batch(list(range(5)), codec=4), rules=Rules(zstd=False)) == {"no-zstd"}
     assert why(_batch([0]) + _batch([1])) == why(_batch([0], 0x10, 9) + _batch([1], 0x10, 9)) == {"thin"}
 
@@ -243,9 +250,9 @@ def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
 def test_damage_inside_stops_after_what_is_good() -> None:
     bad = bytearray(_batch([2, 3]))
     bad[-1] ^= 1
-    intake = classify(_batch([0, 1]) + bytes(bad) + _batch([4]), 0, -1, Rules())
-    assert intake.problem is not None
-    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 2, [0, 1])
+    classified = classify(_batch([0, 1]) + bytes(bad) + _batch([4]), 0, -1, Rules())
+    assert classified.problem is not None
+    assert (classified.problem[0], classified.next_source, _offsets(classified)) == ("damaged", 2, [0, 1])
 
 
 def test_records_without_a_time_keep_having_none() -> None:
@@ -263,34 +270,34 @@ def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothin
     broken = bytearray(_batch([3, 4, 5]))
     broken[-1] = 0x7E  # says that its last header has a value of 63 bytes, which are not there
     bad = _with_attributes(bytes(broken), 0x08)
-    intake = classify(good + bad, 0, -1, Rules())
-    assert intake.problem is not None
-    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 3, [0, 1, 2])
-    assert [parcel.next_source for parcel in intake.parcels] == [3]
-    assert _keys(intake) == [b"k0", b"k1", b"k2"]
+    classified = classify(good + bad, 0, -1, Rules())
+    assert classified.problem is not None
+    assert (classified.problem[0], classified.next_source, _offsets(classified)) == ("damaged", 3, [0, 1, 2])
+    assert [outgoing.next_source for outgoing in classified.outgoing] == [3]
+    assert _keys(classified) == [b"k0", b"k1", b"k2"]
 
 
 def test_batches_of_one_answer_that_must_be_encoded_anew_go_together() -> None:
     data = b"".join(_with_attributes(_batch(list(range(at, at + 20))), 0x08) for at in range(0, 400, 20))
-    (parcel,) = classify(data, 5, -1, Rules()).parcels
-    assert parcel.runs == ((5, 395),)
-    assert len(classify(data, 5, -1, Rules(join_up_to=4000)).parcels) > 2
+    (outgoing,) = classify(data, 5, -1, Rules()).outgoing
+    assert outgoing.runs == ((5, 395),)
+    assert len(classify(data, 5, -1, Rules(join_up_to=4000)).outgoing) > 2
 
 
 def test_thin_batches_of_transactions_are_joined_over_their_markers() -> None:
     data = b"".join(_batch([at], 0x10, 9) + _marker(at + 1, 9, True) for at in range(0, 40, 2))
-    intake = classify(data, 0, -1, Rules())
-    (parcel,) = intake.parcels
-    assert _offsets(intake) == list(range(0, 40, 2))
-    assert (parcel.next_source, intake.next_source) == (40, 40)
-    assert _keys(intake) == [b"k%d" % at for at in range(0, 40, 2)]
+    classified = classify(data, 0, -1, Rules())
+    (outgoing,) = classified.outgoing
+    assert _offsets(classified) == list(range(0, 40, 2))
+    assert (outgoing.next_source, classified.next_source) == (40, 40)
+    assert _keys(classified) == [b"k%d" % at for at in range(0, 40, 2)]
 
 
 def test_thin_zstd_batches_become_lz4_for_a_target_that_does_not_know_it() -> None:
     data = b"".join(_batch([at], codec=4) for at in range(10))
-    intake = classify(data, 0, -1, Rules(zstd=False))
-    assert {parcel.batch.codec for parcel in intake.parcels} == {"lz4"}
-    assert _offsets(intake) == list(range(10))
+    classified = classify(data, 0, -1, Rules(zstd=False))
+    assert {outgoing.batch.codec for outgoing in classified.outgoing} == {"lz4"}
+    assert _offsets(classified) == list(range(10))
 
 
 def _with_odd_header(offset: int, attributes: int = 0) -> bytes:
@@ -303,28 +310,28 @@ def _with_odd_header(offset: int, attributes: int = 0) -> bytes:
 
 def test_a_thin_batch_that_cannot_be_decoded_goes_as_it_is() -> None:
     odd = _with_odd_header(1)
-    intake = classify(_batch([0]) + odd + _batch([2]) + _batch([3]), 0, -1, Rules())
-    assert intake.problem is None
-    assert _offsets(intake) == [0, 1, 2, 3]
-    assert any(bytes(parcel.batch.data) == odd for parcel in intake.parcels)
+    classified = classify(_batch([0]) + odd + _batch([2]) + _batch([3]), 0, -1, Rules())
+    assert classified.problem is None
+    assert _offsets(classified) == [0, 1, 2, 3]
+    assert any(bytes(outgoing.batch.data) == odd for outgoing in classified.outgoing)
     in_transaction = _with_odd_header(1, 0x10)
-    intake = classify(_batch([0], 0x10, 9) + in_transaction, 0, -1, Rules())
-    assert (intake.problem, _offsets(intake)) == (None, [0, 1])
+    classified = classify(_batch([0], 0x10, 9) + in_transaction, 0, -1, Rules())
+    assert (classified.problem, _offsets(classified)) == (None, [0, 1])
 
 
 def test_one_that_must_be_encoded_anew_and_cannot_be_decoded_stops_the_partition() -> None:
-    intake = classify(_batch([0]) + _with_odd_header(1, 0x08), 0, -1, Rules())
-    assert intake.problem is not None
-    assert (intake.problem[0], intake.next_source, _offsets(intake)) == ("damaged", 1, [0])
+    classified = classify(_batch([0]) + _with_odd_header(1, 0x08), 0, -1, Rules())
+    assert classified.problem is not None
+    assert (classified.problem[0], classified.next_source, _offsets(classified)) == ("damaged", 1, [0])
 
 
 def test_an_impossible_length_behind_a_thin_batch_is_noticed() -> None:
     for length in (-20, 0, 5, 40):
         bad = bytearray(_batch([1]))
         bad[8:12] = length.to_bytes(4, "big", signed=True)
-        intake = classify(_batch([0]) + bytes(bad), 0, -1, Rules())
-        assert intake.problem is not None
-        assert (intake.problem[0], _offsets(intake)) == ("damaged", [0])
+        classified = classify(_batch([0]) + bytes(bad), 0, -1, Rules())
+        assert classified.problem is not None
+        assert (classified.problem[0], _offsets(classified)) == ("damaged", [0])
 
 
 def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> None:
@@ -339,13 +346,13 @@ def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> No
     for attributes in (0, 0x10):
         for moments in ([-1, 10**12, -1], [10**12, -1, 5], [-1, -1, 7]):
             data = b"".join(at(offset, moment, attributes) for offset, moment in enumerate(moments))
-            intake = classify(data, 0, -1, Rules())
-            seen = [one.timestamp for parcel in intake.parcels for one in records_of(parcel.batch)]
+            classified = classify(data, 0, -1, Rules())
+            seen = [one.timestamp for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
             assert seen == moments
 
 
 def test_the_epoch_of_what_was_passed_over_goes_with_the_position() -> None:
     marker = bytearray(_marker(2, 9, True))
     marker[12:16] = (8).to_bytes(4, "big")
-    (parcel,) = classify(_batch([0, 1], 0x10, 9, size=800) + bytes(marker), 0, -1, Rules()).parcels
-    assert (parcel.next_source, parcel.epoch) == (3, 8)
+    (outgoing,) = classify(_batch([0, 1], 0x10, 9, size=800) + bytes(marker), 0, -1, Rules()).outgoing
+    assert (outgoing.next_source, outgoing.epoch) == (3, 8)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copying.simulated import LENIENT, Logs, check_translation, values_of
-from heliograph.copy.matching import Tail
+from heliograph.copy.tail_match import MirrorTail
 from heliograph.model.flow import Policies
 
 Records = Sequence[bytes | None]
@@ -125,7 +125,7 @@ def test_a_cut_before_an_earlier_one_is_found() -> None:
 
 def test_equal_records_cost_no_more_than_others() -> None:
     many = 200_000
-    tail = Tail([(place, b"a" if place % 2 else b"b") for place in range(many)], 0)
+    tail = MirrorTail([(place, b"a" if place % 2 else b"b") for place in range(many)], 0)
     for offset in range(many):
         tail.match(offset, b"a")
     assert (tail.matched, tail.twice, tail.only_here) == (many // 2, 0, many // 2)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from copying.lease import copy, cut_off, only, prepare
-from heliograph.copy import gaps
+from heliograph.copy import gap_filler
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Outcome, Work
@@ -65,7 +65,7 @@ def filled_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         async def refused(*_arguments: object) -> None:
             raise MarkersNotAllowed("CLUSTER_AUTHORIZATION_FAILED")
 
-        monkeypatch.setattr(gaps, "write_markers", refused)
+        monkeypatch.setattr(gap_filler, "write_markers", refused)
     return str(request.param)
 
 
@@ -113,7 +113,7 @@ def test_what_the_source_drops_is_dropped_by_the_mirror(pair: Pair, topic: str) 
     flow = kept(pair, topic)
     assert well(copy(flow))
     pair.a.delete_before(topic, 0, 40)
-    copy(flow, lambda copier: all(cursor.mirror_start == 40 for cursor in copier.cursors))
+    copy(flow, lambda copier: all(cursor.mirror.start == 40 for cursor in copier.cursors))
     same(pair, topic)
 
 
@@ -230,7 +230,7 @@ def test_fifty_million_offsets_are_filled_though_it_is_cut_off_twice(pair: Pair,
 
 
 def _filled_more_than(count: int) -> Callable[[Copier], bool]:
-    return lambda copier: any(cursor.append_at > count for cursor in copier.cursors)
+    return lambda copier: any(cursor.sending.append_at > count for cursor in copier.cursors)
 
 
 @pytest.mark.parametrize("foreign", [1, 3])
@@ -282,7 +282,7 @@ def test_a_lease_that_ends_waits_for_the_markers_under_way(
         await write_markers(connection, producer_ids, counts)
         answered.append(counts)
 
-    monkeypatch.setattr(gaps, "write_markers", slow)
+    monkeypatch.setattr(gap_filler, "write_markers", slow)
     flow = kept(pair, topic)
     copy(flow, lambda _copier: bool(under_way))
     assert answered == under_way

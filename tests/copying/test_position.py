@@ -24,7 +24,7 @@ def test_an_empty_mirror_begins_at_the_sources_start_and_writes_that_down() -> N
 def test_a_new_mirror_may_begin_at_the_sources_end_but_not_one_that_was_deleted() -> None:
     new = PartitionFacts(40, 90, 0, 0, "s", "m", from_the_end=True)
     assert next_position(Intervals(), new, STRICT) == Resume(Position(90, 0), Interval(0, 90, 0, "s"))
-    deleted = PartitionFacts(40, 90, 0, 0, "s", "m", earlier_mirror=True, from_the_end=True)
+    deleted = PartitionFacts(40, 90, 0, 0, "s", "m", has_earlier_mirror=True, from_the_end=True)
     decision = next_position(Intervals(), deleted, STRICT)
     assert isinstance(decision, Resume)
     assert decision.position == Position(40, 0)
@@ -32,7 +32,7 @@ def test_a_new_mirror_may_begin_at_the_sources_end_but_not_one_that_was_deleted(
 
 def test_a_mirror_that_others_have_filled_goes_on_as_was_decided() -> None:
     taken_over = Intervals([Interval(500, 740, 0, "s")])
-    assert next_position(taken_over, _facts((0, 900), (0, 500)), STRICT) == Resume(Position(740, 500), decided=True)
+    assert next_position(taken_over, _facts((0, 900), (0, 500)), STRICT) == Resume(Position(740, 500), is_decided=True)
     assert next_position(taken_over, _facts((0, 900), (0, 510)), STRICT) == Resume(Position(750, 510))
     assert _refused(next_position(taken_over, _facts((0, 900), (0, 490)), STRICT)) == ("unknown-origin", 0)
     waits = next_position(taken_over, _facts((0, 700), (0, 500)), LENIENT)
@@ -62,7 +62,7 @@ def test_an_interval_that_was_planned_and_never_begun_does_not_count() -> None:
 
 
 def test_a_mirror_that_was_deleted_begins_anew_and_says_so() -> None:
-    facts = PartitionFacts(50, 90, 0, 0, "s", "m", earlier_mirror=True)
+    facts = PartitionFacts(50, 90, 0, 0, "s", "m", has_earlier_mirror=True)
     decision = next_position(Intervals(), facts, STRICT)
     assert isinstance(decision, Resume)
     assert (decision.position, decision.new) == (Position(50, 0), Interval(0, 50, 0, "s"))
@@ -127,13 +127,13 @@ def test_what_was_decided_at_the_mirrors_end_is_not_decided_again() -> None:
     assert first.new is not None
     known.put([first.new])
     again = next_position(known, facts, LENIENT)
-    assert again == Resume(Position(9, 5), decided=True)
+    assert again == Resume(Position(9, 5), is_decided=True)
 
 
 def test_offsets_that_this_run_has_seen_to_be_empty_are_not_lost() -> None:
     """The last record is at 99, its transaction's marker at 100; then retention takes everything."""
     known = Intervals([Interval(0, 0, 0, "s")])
-    facts = PartitionFacts(101, 101, 100, 100, "s", "m", seen=Position(101, 100))
+    facts = PartitionFacts(101, 101, 100, 100, "s", "m", last_position=Position(101, 100))
     assert next_position(known, facts, STRICT) == Resume(Position(101, 100))
 
 

@@ -98,13 +98,13 @@ def test_a_lease_waits_for_what_the_one_before_it_has_left_on_its_way(
             lease = asyncio.create_task(second.run())
             (cursor,) = second.cursors
             async with asyncio.timeout(PATIENCE):
-                while cursor.faults < 3 and await _ends(client, mirror) == (5, expected):
+                while cursor.retry.faults < 3 and await _ends(client, mirror) == (5, expected):
                     await asyncio.sleep(0.02)
             assert await _ends(client, mirror) == (5, expected)
-            assert cursor.suspicions == 0
-            await _until(lambda: cursor.trouble is not None)
-            assert cursor.trouble is not None
-            assert "in-sync replicas" in cursor.trouble.text
+            assert cursor.retry.suspicions == 0
+            await _until(lambda: cursor.retry.waiting is not None)
+            assert cursor.retry.waiting is not None
+            assert "in-sync replicas" in cursor.retry.waiting.text
         finally:
             two.resume(2)
         await _until(lambda: settled(second))

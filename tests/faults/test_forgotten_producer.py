@@ -119,7 +119,7 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
             faults, deadline = 0, time.monotonic() + PATIENCE
             while faults < 4 and both.b.bounds(mirror)[1] == 10:  # or the follower is given up, and all is well
                 assert time.monotonic() < deadline
-                faults = max(faults, cursor.faults)
+                faults = max(faults, cursor.retry.faults)
                 ends.add(on(both.b, log_end))
         finally:
             forgetful.resume(3)

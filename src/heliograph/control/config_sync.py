@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from heliograph.copy.limits import LIMITS
+from heliograph.model.batch_limits import LIMITS
 from heliograph.model.flow import Flow, TopicSync
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import INVALID_CONFIG, BrokerError

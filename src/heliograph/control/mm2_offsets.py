@@ -7,7 +7,7 @@ sake, and only if that topic exists.
 
 from collections.abc import AsyncIterator, Mapping
 
-from heliograph.copy.visible import visible_records
+from heliograph.copy.consumer_view import visible_records
 from heliograph.model.connect_offsets import SourceKey, from_value, to_value
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, Position

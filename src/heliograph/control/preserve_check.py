@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from heliograph.copy.gaps import TIMEOUT, name_of_fillers
+from heliograph.copy.gap_filler import TIMEOUT, transactional_id_prefix
 from heliograph.model.flow import Flow
 from heliograph.wire.acl_requests import DELETE, may_do
 from heliograph.wire.cluster import ClusterClient
@@ -22,7 +22,7 @@ async def check(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> 
 
 
 async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
-    name, alias = name_of_fillers(flow.name), target.cluster.alias
+    name, alias = transactional_id_prefix(flow.name), target.cluster.alias
     try:
         await TransactionalId(target, f"{name}check", TIMEOUT).init_producer()
     except BrokerError as error:

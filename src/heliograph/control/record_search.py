@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.control.offset_syncs import syncs_topic
-from heliograph.copy.resumed import batches_at
-from heliograph.copy.visible import visible_records
+from heliograph.copy.consumer_view import visible_records
+from heliograph.copy.log_access import batches_at
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Others
 from heliograph.model.mm2_records import OffsetSync

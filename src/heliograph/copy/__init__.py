@@ -1,6 +1,6 @@
 """The data plane: what runs inside a lease. Reads source partitions, appends to mirror partitions, resumes.
 
-The way of a record: `reader` fetches it, `intake` looks at its batch, `writer` appends the batch, `cursor` knows how
-far a partition has got, `resume` finds that out from the target's log. `copier` ties them together for one lease.
-Runs without Spark; `heliograph.engine` only gives it a place to run.
+A record's way: `reader` fetches its batch, `classify` decides how it is sent, `ledger_writer` records where it will be,
+`writer` appends it. `pipeline` starts each step, `cursor` holds the state of a partition, `resume` finds its position
+in the target's log, and `copier` runs one lease. Runs without Spark; `heliograph.engine` only gives it a place to run.
 """

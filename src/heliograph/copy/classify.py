@@ -1,20 +1,20 @@
-"""What becomes of fetched batches: sent on as they are, encoded anew, or left out. Pure.
+"""What becomes of fetched batches: sent as they are, re-encoded, or left out. Pure.
 
 | a batch that ...                                             | is                                                    |
 | ------------------------------------------------------------ | ----------------------------------------------------- |
-| is whole, in format 2 and not stamped on arrival             | sent on as it is                                      |
-| has holes (compaction) or begins before the position         | encoded anew, from the position on, without the holes |
-| was stamped on arrival (LogAppendTime), or is of format 0, 1 | encoded anew, with the times that consumers see       |
-| is larger than the mirror takes                              | encoded anew, in several                              |
-| is compressed with zstd for a target that does not know it   | encoded anew, with lz4                                |
-| is thin, and has neighbours                                  | joined with them                                      |
+| is whole, in format 2 and without LogAppendTime              | sent as it is                                         |
+| has holes (compaction) or begins before the position         | re-encoded, from the position on, without the holes   |
+| has LogAppendTime, or is of format 0 or 1                    | re-encoded, with the times that consumers see         |
+| is larger than the mirror takes                              | re-encoded, as several batches                        |
+| is compressed with zstd for a target that does not know it   | re-encoded, with lz4                                  |
+| is small, and has neighbours                                 | joined with them                                      |
 | is a transaction's marker, empty, or from an aborted one     | left out; with read_uncommitted, only the first two   |
 
-Where a mirror keeps the source's offsets (`Rules.keep`), no batch reaches over a gap, and the batches of aborted
-transactions are handed on, to become aborted ones.
+Where a mirror has the source's offsets (`Rules.preserve_offsets`), no batch spans a gap, and the batches of aborted
+transactions are passed on, to be aborted again on the target.
 
-Neighbours that are encoded anew go into one batch, up to the size that `batch.size` gives. Only what one answer brought
-is joined: nothing waits for more.
+Neighbours that are re-encoded go into one batch, up to `batch.size`. Only what one fetch response brought is joined:
+nothing waits for more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from heliograph.wire.batches import BadBatch, Batch, batch_at
 from heliograph.wire.recode import LZ4, ZSTD, Builder, DecodedRecord, codec_of, is_abort, join_thin, records_of
 
-# An append costs what decoding and encoding some dozens of records costs.
+# An append costs as much as re-encoding some dozens of records.
 _THIN = 1024
-# Why a batch was encoded anew, in a word each.
+# Why a batch was re-encoded, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
 TOO_LARGE, REFUSED, NO_ZSTD, THIN = "too-large", "refused", "no-zstd", "thin"
 REENCODE_REASONS = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
@@ -33,15 +33,15 @@ REENCODE_REASONS = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How batches must be to be taken. `largest` is the limit of the mirror's batches, 0 if not known to matter."""
+    """What the mirror takes. `max_batch_bytes` is its limit for batches, 0 if not known to matter."""
 
     committed_only: bool = True
     join_up_to: int = 128 * 1024
-    largest: int = 0
+    max_batch_bytes: int = 0
     zstd: bool = True
-    park: bool = False  # what the mirror cannot take goes aside instead of stopping the partition
-    alone_before: int = 0  # records before this source offset go one by one
-    keep: bool = False  # the mirror has the source's offsets
+    parks: bool = False  # records that the mirror cannot take are parked instead of stopping the partition
+    send_singly_until: int = 0  # records before this source offset go one by one
+    preserve_offsets: bool = False  # the mirror has the source's offsets
 
 
 @dataclass(slots=True, eq=False)
@@ -50,13 +50,13 @@ class OutgoingBatch:
 
     batch: Batch
     runs: Sequence[tuple[int, int]]
-    next_source: int  # everything before it has been dealt with when this parcel has landed
+    next_source: int  # everything before it is copied or left out when this batch has landed
     epoch: int  # leader epoch of the last batch before that
     reencode_reason: str = ""  # empty if it is as it was fetched; of several reasons, that of its first batch
 
     @property
-    def fresh(self) -> bool:
-        """Whether it was encoded anew, so that it does not keep the fetched bytes in memory."""
+    def is_reencoded(self) -> bool:
+        """Whether it was re-encoded, so that it does not keep the fetched bytes in memory."""
         return bool(self.reencode_reason)
 
     @property
@@ -82,16 +82,16 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Classified:
-    parcels: list[OutgoingBatch] = field(default_factory=list)
+    outgoing: list[OutgoingBatch] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     aborted: list[Batch] = field(default_factory=list)
     next_source: int = 0
     epoch: int = -1
-    problem: tuple[str, str] | None = None  # met at next_source: a short word and a sentence
+    problem: tuple[str, str] | None = None  # at next_source: a keyword and a sentence
 
 
 class _TooLarge(Exception):
-    """A record for which there is no batch small enough."""
+    """A record that is too large for any batch that the mirror takes."""
 
     def __init__(self, offset: int, text: str) -> None:
         self.offset = offset
@@ -104,10 +104,10 @@ def classify(
     epoch: int,
     rules: Rules,
     aborted: Iterable[tuple[int, int]] = (),
-    unwanted: Mapping[int, str] | None = None,
+    refused_records: Mapping[int, str] | None = None,
 ) -> Classified:
-    """Sort out the batches of one answer. `unwanted` are source offsets of records that the target has refused."""
-    work = _Work(Classified(next_source=position, epoch=epoch), rules, aborted, unwanted or {})
+    """Classify the batches of one fetch response. `refused_records` are source offsets that the target has refused."""
+    work = _Work(Classified(next_source=position, epoch=epoch), rules, aborted, refused_records or {})
     problem = None
     try:
         try:
@@ -124,19 +124,19 @@ def classify(
 
 
 class _Work:
-    """One answer being sorted out."""
+    """One fetch response being classified."""
 
     def __init__(
-        self, out: Classified, rules: Rules, aborted: Iterable[tuple[int, int]], unwanted: Mapping[int, str]
+        self, out: Classified, rules: Rules, aborted: Iterable[tuple[int, int]], refused_records: Mapping[int, str]
     ) -> None:
         self.out = out
         self._rules = rules
-        self._aborted = sorted(aborted, key=lambda one: one[1], reverse=True)
+        self._aborted = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
         self._aborting: set[int] = set()
-        self._unwanted = unwanted
-        # Where some records may be unwanted or must go alone, or sizes matter, records are looked at one by one.
-        self._plainly = not (unwanted or rules.alone_before or rules.largest)
-        self._may_join = bool(rules.join_up_to) and self._plainly and rules.zstd
+        self._refused_records = refused_records
+        # Where records may be refused or must be sent singly, or sizes matter, each record is looked at.
+        self._joins_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
+        self._may_join = bool(rules.join_up_to) and self._joins_batches and rules.zstd
         self._joint: _Joint | None = None
         self.done = out.next_source
 
@@ -150,7 +150,7 @@ class _Work:
                 self._take(batch)
 
     def _join(self, data: memoryview, at: int, batch: Batch) -> int | None:
-        """Join this batch with those behind it, if they are thin; where the next one begins."""
+        """Join this batch with the small ones behind it. Returns where the next one begins."""
         if batch.base_offset < self.done:
             return None
         joined = join_thin(data, at - batch.size, _THIN, self._rules.join_up_to)
@@ -168,12 +168,12 @@ class _Work:
             return
         if batch.magic != 2:
             self._recode(batch, OLD_FORMAT)
-        # The header will be written anew, checksum included: damage must be found before that hides it.
+        # The header is rewritten, checksum included: damage must be found before that hides it.
         elif not batch.intact():
             raise BadBatch("the checksum does not match")
         elif self._invisible(batch):
             self._skip(batch)
-        elif why := self._why_anew(batch):
+        elif why := self._reencode_reason(batch):
             self._recode(batch, why)
         elif not (self._better_joined(batch) and self._recoded(batch)):
             self._send(batch)
@@ -181,7 +181,7 @@ class _Work:
         self.out.epoch = batch.leader_epoch
 
     def _invisible(self, batch: Batch) -> bool:
-        """Markers, empty batches and, for a reader of committed records, those of aborted transactions."""
+        """Markers, empty batches and, with read_committed, those of aborted transactions."""
         if batch.count == 0:
             return True
         if not batch.transactional:
@@ -196,7 +196,7 @@ class _Work:
         return self._rules.committed_only and batch.producer_id in self._aborting
 
     def _recoded(self, batch: Batch) -> bool:
-        """Whether that was possible: what can go as it is need not be understood."""
+        """Re-encode it if it can be decoded: what can be sent as it is need not be."""
         try:
             self._recode(batch, THIN)
         except BadBatch:
@@ -204,11 +204,11 @@ class _Work:
         return True
 
     def _better_joined(self, batch: Batch) -> bool:
-        """Thin ones of a transaction are seldom alone; the others have been looked at together, by `_join`."""
+        """Small batches of a transaction are seldom alone; the others have been joined by `_join`."""
         return batch.size <= _THIN and bool(self._rules.join_up_to) and (self._joint is not None or batch.transactional)
 
-    def _why_anew(self, batch: Batch) -> str:
-        """Why it cannot go as it is; empty if it can."""
+    def _reencode_reason(self, batch: Batch) -> str:
+        """Why it cannot be sent as it is; empty if it can."""
         rules = self._rules
         if batch.log_append_time:
             return STAMPED
@@ -216,12 +216,12 @@ class _Work:
             return HOLES
         if batch.base_offset < self.done:
             return OVERLAP
-        if rules.largest and batch.size > rules.largest:
+        if rules.max_batch_bytes and batch.size > rules.max_batch_bytes:
             return TOO_LARGE
         if not rules.zstd and codec_of(batch) == ZSTD:
             return NO_ZSTD
-        unwanted = self._unwanted and any(batch.base_offset <= one < batch.next_offset for one in self._unwanted)
-        return REFUSED if unwanted or batch.base_offset < rules.alone_before else ""
+        refused = any(batch.base_offset <= offset < batch.next_offset for offset in self._refused_records)
+        return REFUSED if refused or batch.base_offset < rules.send_singly_until else ""
 
     def _send(self, batch: Batch) -> None:
         self.flush()
@@ -231,44 +231,44 @@ class _Work:
         codec = codec_of(batch)
         if codec == ZSTD and not self._rules.zstd:
             codec = LZ4
-        if self._rules.keep and self._joint is not None and not self._joint.reaches(batch.base_offset):
+        if self._rules.preserve_offsets and self._joint is not None and not self._joint.reaches(batch.base_offset):
             self.flush()
         joint = self._joint
         if joint is not None and (joint.codec != codec or joint.size + batch.size > self._rules.join_up_to):
             self.flush()
             joint = None
         if joint is None:
-            joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch, why)
-        whole = batch.dense or not self._rules.keep
-        if batch.magic == 2 and self._plainly and whole and joint.builder.add_batch(batch, self.done, joint.runs):
+            joint = self._joint = _Joint(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+        whole = batch.dense or not self._rules.preserve_offsets
+        if batch.magic == 2 and self._joins_batches and whole and joint.builder.add_batch(batch, self.done, joint.runs):
             joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
             return
-        for one in list(records_of(batch)):  # all or, if it is damaged, none
-            if one.offset < self.done:
+        for record in list(records_of(batch)):  # all or, if it is damaged, none
+            if record.offset < self.done:
                 continue
-            if one.offset in self._unwanted:
-                self.out.left_out.append(LeftOut(one, self._unwanted[one.offset]))
+            if record.offset in self._refused_records:
+                self.out.left_out.append(LeftOut(record, self._refused_records[record.offset]))
                 continue
-            apart = self._rules.keep and not joint.reaches(one.offset)
-            if apart or (joint.runs and joint.runs[0][0] < self._rules.alone_before) or not joint.add(one):
-                self._close(joint, one.offset)
-                joint = self._joint = _Joint(codec, self._rules.largest, batch.leader_epoch, why)
-                joint.add(one)
+            apart = self._rules.preserve_offsets and not joint.reaches(record.offset)
+            if apart or (joint.runs and joint.runs[0][0] < self._rules.send_singly_until) or not joint.add(record):
+                self._close(joint, record.offset)
+                joint = self._joint = _Joint(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+                joint.add(record)
             joint.epoch = batch.leader_epoch
         joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
 
     def _skip(self, batch: Batch) -> None:
-        """Nothing to copy here, but what came before has got this far with it."""
-        if self._rules.keep and batch.count and not batch.control:
+        """Leave a batch out: what came before it now reaches behind it."""
+        if self._rules.preserve_offsets and batch.count and not batch.control:
             self.out.aborted.append(batch)
         if self._joint is not None and self._joint.builder.count:
             self._joint.next_source, self._joint.epoch = batch.next_offset, batch.leader_epoch
-        elif self.out.parcels:
-            self.out.parcels[-1].next_source, self.out.parcels[-1].epoch = batch.next_offset, batch.leader_epoch
+        elif self.out.outgoing:
+            self.out.outgoing[-1].next_source, self.out.outgoing[-1].epoch = batch.next_offset, batch.leader_epoch
         self.out.next_source = batch.next_offset
 
     def flush(self) -> None:
-        """Close what is being put together."""
+        """Close the batch that is being joined."""
         if self._joint is not None:
             joint, self._joint = self._joint, None
             self._close(joint, joint.next_source)
@@ -278,42 +278,42 @@ class _Work:
         if not joint.builder.count:
             return
         batch = joint.builder.build(joint.runs[0][0], joint.epoch)
-        if not self._rules.largest or batch.size <= self._rules.largest:
+        if not self._rules.max_batch_bytes or batch.size <= self._rules.max_batch_bytes:
             runs = tuple((first, count) for first, count in joint.runs)
             self._emit(OutgoingBatch(batch, runs, next_source, joint.epoch, joint.why))
             return
         records = list(records_of(batch))
         offsets = [first + number for first, count in joint.runs for number in range(count)]
-        originals = [one._replace(offset=offset) for one, offset in zip(records, offsets, strict=True)]
+        originals = [record._replace(offset=offset) for record, offset in zip(records, offsets, strict=True)]
         if len(originals) == 1:
             self._too_large(originals[0], batch.size, next_source)
             return
         half = len(originals) // 2
         for part, until in ((originals[:half], originals[half].offset), (originals[half:], next_source)):
-            smaller = _Joint(joint.codec, self._rules.largest, joint.epoch, joint.why)
-            for one in part:
-                smaller.add(one)
+            smaller = _Joint(joint.codec, self._rules.max_batch_bytes, joint.epoch, joint.why)
+            for record in part:
+                smaller.add(record)
             self._close(smaller, until)
 
     def _too_large(self, record: DecodedRecord, size: int, next_source: int) -> None:
-        text = f"the record needs a batch of {size} bytes; the mirror takes {self._rules.largest} at most"
-        if not self._rules.park:
+        text = f"the record needs a batch of {size} bytes; the mirror takes {self._rules.max_batch_bytes} at most"
+        if not self._rules.parks:
             raise _TooLarge(record.offset, text)
         self.out.left_out.append(LeftOut(record, text))
         self.out.next_source = max(self.out.next_source, next_source)
 
-    def _emit(self, parcel: OutgoingBatch) -> None:
-        self.out.parcels.append(parcel)
-        self.out.next_source = max(self.out.next_source, parcel.next_source)
+    def _emit(self, outgoing: OutgoingBatch) -> None:
+        self.out.outgoing.append(outgoing)
+        self.out.next_source = max(self.out.next_source, outgoing.next_source)
 
 
 class _Joint:
-    """Records from several batches on their way into one."""
+    """Records from several batches that are being joined into one."""
 
-    def __init__(self, codec: int, largest: int, epoch: int, why: str) -> None:
+    def __init__(self, codec: int, max_batch_bytes: int, epoch: int, why: str) -> None:
         self.codec = codec
         self.why = why
-        self.builder = Builder(codec, largest)
+        self.builder = Builder(codec, max_batch_bytes)
         self.runs: list[list[int]] = []
         self.next_source = 0
         self.epoch = epoch
@@ -326,11 +326,11 @@ class _Joint:
         """Whether a record with this offset would follow without a gap."""
         return not self.runs or sum(self.runs[-1]) == offset
 
-    def add(self, one: DecodedRecord) -> bool:
-        if not self.builder.add(one):
+    def add(self, record: DecodedRecord) -> bool:
+        if not self.builder.add(record):
             return False
-        if self.runs and self.runs[-1][0] + self.runs[-1][1] == one.offset:
+        if self.runs and self.runs[-1][0] + self.runs[-1][1] == record.offset:
             self.runs[-1][1] += 1
         else:
-            self.runs.append([one.offset, 1])
+            self.runs.append([record.offset, 1])
         return True

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from heliograph.copy.visible import visible
+from heliograph.copy.consumer_view import visible
 from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -76,10 +76,10 @@ class _Records:
 async def _batches(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Batch]:
     """What a reader of committed records gets from a partition."""
     position, end = await bounds(client, topic, partition)
-    async for intake in visible(client, topic, partition, position, end, committed_only=True):
-        if intake.problem is not None or intake.next_source == position:
-            said = intake.problem[1] if intake.problem else "no data"
+    async for classified in visible(client, topic, partition, position, end, committed_only=True):
+        if classified.problem is not None or classified.next_source == position:
+            said = classified.problem[1] if classified.problem else "no data"
             raise Unreachable(f"{topic.name}-{partition} cannot be read at {position}: {said}")
-        for parcel in intake.parcels:
-            yield parcel.batch
-        position = intake.next_source
+        for outgoing in classified.outgoing:
+            yield outgoing.batch
+        position = classified.next_source

@@ -1,359 +1,240 @@
-"""The state of one partition inside a lease: what is fetched, what is under way, what is safely copied."""
+"""The state of one partition inside a lease: what is fetched, what is on its way, what is safely copied.
+
+A cursor is made of small parts, each with its own fields and methods: both logs, the send queue, the write-ahead queue,
+the gap that is being filled, the retry state and the target's limits. Others call their methods and assign no fields.
+"""
 
 import enum
-import time
-import uuid
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from heliograph.copy.classify import Classified, LeftOut, OutgoingBatch
-from heliograph.copy.keeping import Gap, Step, lay_out, planned
+from heliograph.copy.budget import Chunk
+from heliograph.copy.classify import Classified, OutgoingBatch
+from heliograph.copy.gap_fill import GapFill
+from heliograph.copy.offset_layout import Gap, Step, lay_out, plan_of_layout
+from heliograph.copy.partition_logs import MirrorLog, SourceLog
+from heliograph.copy.retry_state import RetryState
+from heliograph.copy.send_queue import SendQueue, Sent
+from heliograph.copy.survey import Survey
+from heliograph.copy.target_limits import TargetLimits
 from heliograph.copy.work import Copied
-from heliograph.model.flow import KeptOffsets
+from heliograph.copy.write_ahead import WriteAheadQueue, plan_of
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Refusal
-from heliograph.wire.cluster import NO_ID, id_text
-
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
-# A fault that would look the same if it were only passing is believed after so many tries in a row.
-_PATIENCE = 7
-# Faults pass within seconds when a leader moves; what lasts longer is told.
-_TELL_AFTER = 5.0
-# A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
-_IN_FLIGHT = 5
-# For so long after a batch a broker is taken to know its producer. It costs a round trip after each such pause.
-_REMEMBERED = 1.0
 
 
 class State(enum.Enum):
     RESUMING = "resuming"  # its position must be found in the target's log
     COPYING = "copying"
     REFUSED = "refused"
-    DROPPED = "dropped"  # somebody else's business now
-
-
-class Budget:
-    """The bytes that a lease may hold, counted by fetched chunk: a chunk lives until its last batch is done.
-
-    Shared out evenly, so that neither one source broker's answer nor one slow target broker's queue takes it all.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.held = 0
-        self.readers = 1
-        self.held_for: dict[int, int] = {}  # target leader -> bytes
-
-    @property
-    def allowance(self) -> int:
-        """What one reader may ask for now."""
-        return min(self.limit - self.held, self.limit // self.readers)
-
-    def crowds(self, before: set[int]) -> set[int]:
-        """Target leaders for which so much is held that others would go short; they are until half of it is gone."""
-        share = self.limit // max(1, len(self.held_for))
-        return {leader for leader, held in self.held_for.items() if held >= (share / 2 if leader in before else share)}
-
-    def hold(self, size: int, leader: int) -> None:
-        self.held += size
-        self.held_for[leader] = self.held_for.get(leader, 0) + size
-
-
-@dataclass(slots=True, eq=False)
-class Chunk:
-    """Fetched bytes of one partition, given back to the budget when no batch needs them any more."""
-
-    budget: Budget
-    size: int
-    leader: int
-    users: int = 0
-
-    def take(self) -> None:
-        if self.users == 0:
-            self.budget.hold(self.size, self.leader)
-        self.users += 1
-
-    def release(self) -> None:
-        self.users -= 1
-        if self.users == 0:
-            self.budget.hold(-self.size, self.leader)
-
-
-@dataclass(slots=True, eq=False)
-class Sent:
-    """One parcel that was handed to the target, and where it must land."""
-
-    parcel: OutgoingBatch
-    chunk: Chunk
-    target_offset: int
-    generation: int
+    DROPPED = "dropped"  # not assigned to this lease any more
 
 
 @dataclass(frozen=True, slots=True)
-class Unrecorded:
-    """What must be written down before parcels from mirror offset `target` on may be sent."""
+class Start:
+    """From where and how a cursor copies, as `resume` found it."""
 
-    target: int
-    intervals: tuple[Interval, ...]
-    left_out: tuple[LeftOut, ...] = ()
-    filler: str = ""  # who fills the gaps between them
-
-
-@dataclass(slots=True, eq=False)
-class Cursor:
-    key: MirrorPartition
-    producer_id: int
-    state: State = State.RESUMING
-    generation: int = 0  # grows with each fresh start, so that answers to an earlier one are not taken for ours
-    source_leader: int = -1
-    target_leader: int = -1
-    source_id: uuid.UUID = NO_ID
-    mirror_id: str = ""
-    intervals: Intervals = field(default_factory=Intervals)  # as far as they are written down
-    foreign_offsets_before: int = 0  # see Interval; where the next parcel to be sent will be appended
-    keeps: bool = False  # the mirror has the source's offsets
-    kept_offsets: KeptOffsets | None = None  # if it shall have
-    filler: str = ""  # under which name gaps are filled
-    fillable: bool = True  # whether its beginning may be filled up: that what is written for it can be cut off
-    copies_aborted: bool = True  # or the target does not take them, and they are a gap like any other
-    bare: bool = False  # nothing stands in the mirror that is to stay
-    too_wide: Gap | None = None  # for which the source's offsets were given up
+    position: Position
+    foreign_offsets_before: int = 0
+    preserves_offsets: bool = False
+    intervals: Intervals = field(default_factory=Intervals)
     source_start: int = 0
     mirror_start: int = 0
-    cut_before: int = 0  # filler of the mirror ends here
-    source_end: int = -1
-    high_watermark: int = -1  # of the source: beyond its end while transactions are open
-    position: Position | None = None
-    has_started: bool = False  # else the position is what others have told, and may be out of date
-    copied: Copied = field(default_factory=Copied)
-    fetch_at: int = 0
-    epoch: int = -1  # leader epoch of the last record before fetch_at
-    append_at: int = 0
-    plan_at: int = 0  # where the next parcel to be queued will be appended
-    plan_shift: int = 0  # and the shift there
-    queue: deque[tuple[Step, Chunk | None]] = field(default_factory=deque)
-    queued_bytes: int = 0
-    in_flight: deque[Sent] = field(default_factory=deque)
-    unrecorded: deque[Unrecorded] = field(default_factory=deque)
-    filling: int = 0  # transactions under way for the gap that comes next
-    asked: int = 0  # offsets of that gap for which there is one
-    marked: int = 0  # and for which it has ended
-    proven_at: float | None = None  # when the target has last taken a batch since the start: it knew our sequence then
-    largest: int = 0  # the mirror's limit for batches, once it has been met
-    too_large: int = 0  # size of a batch that the mirror did not take
-    unwanted: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
-    alone_before: int = 0  # source offset up to which records are sent one by one, to find those that are refused
-    earlier: "Cursor | None" = None  # of the same partition in this lease: what it has under way comes first
-    familiar: bool = True  # whether the ledger was asked for all that is known about it
-    cut_at: int | None = None  # the source says that its log is another one from here on
-    unsure: bool = False  # whether the source still has what was copied last must be looked at, come what may
-    refusal: Refusal | None = None
-    trouble: Refusal | None = None  # what keeps it waiting, when that takes long
-    faults: int = 0  # in a row, without progress
-    suspicions: int = 0  # those of them that may be more than passing
-    unwell_since: float = 0.0
-    not_before: float = 0.0
+    mirror_is_empty: bool = False
+    filler_end: int = 0
 
-    def start(self, position: Position, shift: int, keeps: bool = False) -> None:
-        self.position = replace(position, mirror_id=self.mirror_id)
+
+class Cursor:
+    __slots__ = (
+        "copied",
+        "gap_fill",
+        "generation",
+        "has_started",
+        "key",
+        "ledger_loaded",
+        "limits",
+        "mirror",
+        "position",
+        "previous",
+        "refusal",
+        "retry",
+        "sending",
+        "source",
+        "state",
+        "write_ahead",
+    )
+
+    def __init__(
+        self,
+        key: MirrorPartition,
+        producer_id: int,
+        gap_fill: GapFill | None = None,
+        *,
+        position: Position | None = None,
+        stay: int = 0,
+        previous: "Cursor | None" = None,
+        ledger_loaded: bool = True,
+    ) -> None:
+        self.key = key
+        self.state = State.RESUMING
+        self.generation = 0  # grows with each restart, so that responses to an earlier one are recognized
+        self.source = SourceLog()
+        self.mirror = MirrorLog()
+        self.sending = SendQueue(producer_id)
+        self.write_ahead = WriteAheadQueue()
+        self.gap_fill = gap_fill or GapFill()
+        self.retry = RetryState()
+        self.limits = TargetLimits()
+        self.position = position
+        self.has_started = False  # until then the position comes from others, and may be out of date
+        self.copied = Copied(stay=stay)
+        self.refusal: Refusal | None = None
+        self.previous = previous  # of the same partition in this lease: what it has in flight comes first
+        self.ledger_loaded = ledger_loaded  # whether the ledger has read all about this partition
+
+    def loaded(self) -> None:
+        """The ledger has read all about this partition."""
+        self.ledger_loaded = True
+
+    # --- resuming ---------------------------------------------------------------------------------------------------
+
+    def locate(self, survey: Survey) -> None:
+        """Apply where both logs are now."""
+        self.source.locate(survey.source_leader, survey.source_topic_id, survey.facts.source_end)
+        self.mirror.locate(survey.mirror_leader, survey.facts.mirror_id)
+        if self.position is not None and self.position.mirror_id != survey.facts.mirror_id:
+            self.position = None  # of a mirror that was deleted
+
+    def start(self, start: Start) -> None:
+        """Copy from here on."""
+        position, preserves = start.position, start.preserves_offsets
+        self.position = replace(position, mirror_id=self.mirror.topic_id)
         self.has_started = True
-        self.earlier = None
-        self.foreign_offsets_before = self.plan_shift = shift
-        self.fetch_at = position.source
-        self.epoch = position.epoch
-        self.append_at = self.plan_at = position.target
-        self.proven_at = None
-        self.cut_at = None
-        self.unsure = False
-        self.keeps = keeps
+        self.previous = None
+        self.source.resume(start.source_start, position.source, position.epoch)
+        self.mirror.resume(start.mirror_start, start.filler_end, start.mirror_is_empty, preserves, start.intervals)
+        self.sending.start(position.target, start.foreign_offsets_before)
+        self.retry.started()
         self.state = State.COPYING
-        if keeps and position.source > position.target:
+        if preserves and position.source > position.target:
             self.position = None  # until it is filled up to there
             self._queue([Gap(position.target, position.source - position.target, filler=True)])
 
+    def forget_position(self) -> None:
+        """The next restart finds the position in the logs alone."""
+        self.position = None
+
+    def source_truncated(self, offset: int) -> None:
+        """The source has another log from this offset on."""
+        self.source.truncated(offset)
+        self.position = None
+
+    # --- copying ----------------------------------------------------------------------------------------------------
+
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         return self.state is State.COPYING and self.refusal is None
 
-    @property
-    def source_id_hex(self) -> str:
-        return id_text(self.source_id)
+    def take(self, classified: Classified, chunk: Chunk) -> bool:
+        """Queue what was fetched. Returns whether something must be in the ledger before it may be sent."""
+        waiting = len(self.write_ahead)
+        if classified.left_out:
+            self.write_ahead.add_left_out(self.sending.plan_at, classified.left_out)
+        batches = self._take_preserving(classified, chunk) if self.mirror.preserves_offsets else classified.outgoing
+        sending = self.sending
+        self._plan(plan_of(batches, sending.plan_at, self.source.id, sending.planned_foreign_offsets))
+        self._queue(batches, chunk)
+        self.source.fetched(classified.next_source, classified.epoch)
+        if not batches and not self.mirror.preserves_offsets and not self.write_ahead:
+            self._pass_over()
+        return len(self.write_ahead) > waiting
 
-    def take(self, intake: Classified, chunk: Chunk) -> bool:
-        """Queue what was fetched; whether something must be written down before it may be sent."""
-        waiting = len(self.unrecorded)
-        if intake.left_out:
-            self.unrecorded.append(Unrecorded(self.plan_at, (), tuple(intake.left_out)))
-        parcels = self._take_kept(intake, chunk) if self.keeps else intake.parcels
-        self._note(self._plan(parcels))
-        self._queue(parcels, chunk)
-        self.fetch_at = intake.next_source
-        self.epoch = intake.epoch
-        if not parcels and not self.keeps and not self.unrecorded:
-            self.pass_over()
-        return len(self.unrecorded) > waiting
-
-    def _take_kept(self, intake: Classified, chunk: Chunk) -> list[OutgoingBatch]:
-        """Queue records and gaps up to a gap that is too wide to be filled; what comes behind that is returned."""
-        assert self.kept_offsets is not None
-        steps = lay_out(intake, self.plan_at, intake.aborted if self.copies_aborted else ())
-        wide = _too_wide(steps, self.kept_offsets.most_gap)
-        if wide == 0 and self.bare and self.fillable and steps[0].count <= self.kept_offsets.most_filler:
-            begin = self.plan_at + steps[0].count
-            self._note([Interval(begin, begin, 0, self.source_id_hex, self.plan_shift, fill=True)])
-            self.cut_before = begin
-            self._queue([Gap(self.plan_at, steps.pop(0).count, filler=True)])
-            wide = _too_wide(steps, self.kept_offsets.most_gap)
-        kept = steps[:wide]
-        if kept:
-            self._note(planned(kept, self.plan_at, self.source_id_hex, self.plan_shift), self.filler)
-            self._queue(kept, chunk)
+    def _take_preserving(self, classified: Classified, chunk: Chunk) -> list[OutgoingBatch]:
+        """Queue records and gaps up to a gap that is too wide to be filled. Returns the batches behind that."""
+        settings, sending = self.gap_fill.settings, self.sending
+        assert settings is not None
+        steps = lay_out(classified, sending.plan_at, classified.aborted if self.gap_fill.copies_aborted else ())
+        wide = _too_wide(steps, settings.most_gap)
+        can_fill = self.mirror.is_empty and self.gap_fill.can_fill_start
+        if wide == 0 and can_fill and steps[0].count <= settings.most_filler:
+            begin = sending.plan_at + steps[0].count
+            self._plan([Interval(begin, begin, 0, self.source.id, sending.planned_foreign_offsets, fill=True)])
+            self.mirror.fill_until(begin)
+            self._queue([Gap(sending.plan_at, steps.pop(0).count, filler=True)])
+            wide = _too_wide(steps, settings.most_gap)
+        preserved = steps[:wide]
+        if preserved:
+            plan = plan_of_layout(preserved, sending.plan_at, self.source.id, sending.planned_foreign_offsets)
+            self._plan(plan, self.gap_fill.name)
+            self._queue(preserved, chunk)
         if wide is None:
             return []
         gap = steps[wide]
         assert isinstance(gap, Gap)
-        self.keeps, self.too_wide = False, gap
+        self.mirror.stop_preserving()
+        self.gap_fill.give_up(gap)
         return [step for step in steps[wide:] if isinstance(step, OutgoingBatch)]
 
-    def _note(self, plan: list[Interval], filler: str = "") -> None:
-        """Have it written down if it is not: what waits for that may change what the intervals say about it."""
-        gaps = len(plan) > 1
-        theirs = bool(filler) and gaps and self.intervals.filler != filler
-        if plan and (self.unrecorded or theirs or not self.intervals.agree(plan)):
-            self.unrecorded.append(Unrecorded(self.plan_at, tuple(plan), filler=filler if gaps else ""))
+    def _plan(self, plan: list[Interval], filler: str = "") -> None:
+        self.write_ahead.add_plan(self.sending.plan_at, plan, self.mirror.intervals, filler)
 
     def _queue(self, steps: Sequence[Step], chunk: Chunk | None = None) -> None:
-        for step in steps:
-            held = chunk if isinstance(step, OutgoingBatch) or step.aborted else None
-            if held is not None:
-                if isinstance(step, OutgoingBatch) and step.fresh:
-                    held = Chunk(held.budget, step.size, held.leader)
-                held.take()
-            self.queue.append((step, held))
-            self.queued_bytes += step.size
-            self.plan_at += step.count
-            if isinstance(step, Gap) and not step.filler:
-                self.plan_shift += step.count
-            self.bare = self.bare and isinstance(step, Gap) and step.filler
-
-    def _plan(self, parcels: list[OutgoingBatch]) -> list[Interval]:
-        """Where the records of these parcels will be, one behind the other."""
-        plan: list[list[int]] = []
-        at = self.plan_at
-        for parcel in parcels:
-            for source, count in parcel.runs:
-                if plan and plan[-1][1] + plan[-1][2] == source:
-                    plan[-1][2] += count
-                else:
-                    plan.append([at, source, count])
-                at += count
-        return [Interval(target, source, count, self.source_id_hex, self.plan_shift) for target, source, count in plan]
+        self.sending.add(steps, chunk)
+        self.mirror.queued(steps)
 
     def recorded(self, count: int) -> None:
-        """So much of what waited to be written down is."""
-        for _ in range(count):
-            self.unrecorded.popleft()
+        """The first `count` entries of the write-ahead queue are in the ledger."""
+        self.write_ahead.written(count)
         # Where all that was fetched has just been dropped, nothing is passed over.
-        if self.state is State.COPYING and not self.unrecorded and not self.keeps:
-            self.pass_over()
+        if self.state is State.COPYING and not self.write_ahead and not self.mirror.preserves_offsets:
+            self._pass_over()
 
-    def pass_over(self) -> None:
-        """Nothing is left to copy before fetch_at but what is on its way: the last of that now stands for all."""
-        last = self.queue[-1][0] if self.queue else self.in_flight[-1].parcel if self.in_flight else None
+    def _pass_over(self) -> None:
+        """Nothing is left to copy before `fetch_at` but what is on its way: the last of that now stands for all."""
+        last, at, epoch = self.sending.last, self.source.fetch_at, self.source.fetch_epoch
         if last is not None:
-            last.next_source, last.epoch = self.fetch_at, self.epoch
+            last.next_source, last.epoch = at, epoch
         elif self.position is not None:
-            self.position = replace(self.position, source=self.fetch_at, epoch=self.epoch)
+            self.position = replace(self.position, source=at, epoch=epoch)
 
     @property
     def may_send(self) -> int:
-        """How many more batches may be under way.
-
-        A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
-        right behind would land in its place; so the first goes alone. It may forget us, too: it looks every some
-        minutes, and goes by the records' own times. So the first after a pause goes alone as well.
-        """
-        if self._must_be_recorded or isinstance(self.queue[0][0], Gap):
-            return 0
-        proven = self.proven_at is not None and time.monotonic() - self.proven_at < _REMEMBERED
-        return (_IN_FLIGHT if proven else 1) - len(self.in_flight)
-
-    @property
-    def _must_be_recorded(self) -> bool:
-        return bool(self.unrecorded) and self.append_at >= self.unrecorded[0].target
+        """How many more batches may be in flight."""
+        return 0 if self.write_ahead.blocks(self.sending.append_at) else self.sending.free_slots
 
     @property
     def gap(self) -> Gap | None:
-        """The gap that is to be filled now: what comes before it has landed, and it is written down."""
-        if self.state is not State.COPYING or not self.queue or self.in_flight or self._must_be_recorded:
+        """The gap to fill now: what comes before it has landed, and the ledger has it."""
+        if self.state is not State.COPYING or self.write_ahead.blocks(self.sending.append_at):
             return None
-        step = self.queue[0][0]
-        return step if isinstance(step, Gap) else None
+        return self.sending.next_gap
 
     def filled(self) -> None:
-        """The gap is there, and the mirror ends where it ends."""
-        gap, chunk = self.queue.popleft()
-        assert isinstance(gap, Gap)
-        if chunk is not None:
-            chunk.release()
-        self.queued_bytes -= gap.size
-        self.append_at += gap.count if not gap.filler else 0
-        self.foreign_offsets_before += gap.count if not gap.filler else 0
-        self.asked = self.marked = 0
-        self.position = Position(gap.next_source, self.append_at, gap.epoch, self.mirror_id)
-        self.is_well()
-
-    def pop(self) -> Sent:
-        """Take the next parcel to send; its place in the mirror is fixed by that."""
-        parcel, chunk = self.queue.popleft()
-        assert isinstance(parcel, OutgoingBatch)
-        assert chunk is not None
-        self.queued_bytes -= parcel.size
-        sent = Sent(parcel, chunk, self.append_at, self.generation)
-        self.append_at += parcel.batch.count
-        self.in_flight.append(sent)
-        return sent
+        """The gap is in the mirror, which ends where the gap ends."""
+        gap = self.sending.pop_gap()
+        self.gap_fill.reset()
+        self.position = Position(gap.next_source, self.sending.append_at, gap.epoch, self.mirror.topic_id)
+        self.retry.succeeded()
 
     def landed(self, sent: Sent) -> None:
-        """The target holds this batch where it belongs."""
-        parcel = sent.parcel
-        end = sent.target_offset + parcel.batch.count
-        self.position = Position(parcel.next_source, end, parcel.epoch, self.mirror_id)
-        self.proven_at = time.monotonic()
-        self.is_well()
+        """The mirror holds this batch at its offset."""
+        outgoing = sent.outgoing
+        end = sent.target_offset + outgoing.batch.count
+        self.position = Position(outgoing.next_source, end, outgoing.epoch, self.mirror.topic_id)
+        self.sending.confirm_sequence()
+        self.retry.succeeded()
 
-    def is_well(self) -> None:
-        """It goes forward, or has nothing to do."""
-        self.faults = self.suspicions = 0
-        self.trouble = None
+    # --- leaving off ------------------------------------------------------------------------------------------------
 
-    def settle(self, sent: Sent) -> None:
-        """The answer for this batch has come, or never will."""
-        self.in_flight.remove(sent)
-        sent.chunk.release()
+    def restart(self, why: str, is_suspicious: bool) -> bool:
+        """Drop what was fetched and find the position again, after a backoff.
 
-    def begin_again(self, why: str, suspicious: bool) -> bool:
-        """Drop what was fetched and find the position anew, after a growing pause.
-
-        Answers whether that is still worth while: a suspicious cause, when it keeps coming back, is believed some time.
+        Returns whether to try again: a suspicious fault that keeps coming back is permanent.
         """
-        self.drop_queue()
-        self.generation += 1
-        self.state = State.RESUMING
+        self._abandon(State.RESUMING)
         self.refusal = None  # it will be met again
-        now = time.monotonic()
-        if self.faults == 0:
-            self.unwell_since = now
-        self.faults += 1
-        self.suspicions += suspicious
-        self.not_before = now + min(_FIRST_PAUSE * 2 ** (self.faults - 1), _LONGEST_PAUSE)
-        if now - self.unwell_since > _TELL_AFTER:
-            at = self.position or Position(-1, -1)
-            self.trouble = Refusal(self.key, "waiting", at.source, at.target, why, final=False)
-        return self.suspicions < _PATIENCE
+        return self.retry.failed(why, is_suspicious, self.key, self.position)
 
     def refuse(self, reason: str, text: str, source_offset: int, target_offset: int) -> None:
         """Read no further. Batches before the refused one are still copied."""
@@ -363,30 +244,36 @@ class Cursor:
     def give_up(self, reason: str, text: str, source_offset: int, target_offset: int) -> None:
         """Copy nothing more, not even what is fetched."""
         self.refuse(reason, text, source_offset, target_offset)
-        self.drop_queue()
-        self.generation += 1
-        self.state = State.REFUSED
+        self._abandon(State.REFUSED)
 
     def drop(self) -> None:
-        """Leave it. What is under way may still land, and does no harm."""
+        """The partition has left the lease. What is in flight may still land, which does no harm."""
+        self._abandon(State.DROPPED)
+
+    def _abandon(self, state: State) -> None:
         self.drop_queue()
         self.generation += 1
-        self.state = State.DROPPED
+        self.state = state
+
+    def finish(self) -> None:
+        """Send nothing new. The part of a gap that is being filled is the last."""
+        self.drop_queue()
+        if self.gap_fill.in_flight:
+            self.generation += 1
+
+    def drop_queue(self) -> None:
+        self.sending.clear()
+        self.gap_fill.reset()
+        self.write_ahead.clear()
+
+    @property
+    def has_requests_in_flight(self) -> bool:
+        return bool(self.sending.in_flight or self.gap_fill.in_flight)
 
     @property
     def is_settled(self) -> bool:
-        """Nothing of this partition is under way any more, so that its mirror does not change under our eyes."""
-        mine = not self.in_flight and not self.filling
-        return mine and (self.earlier is None or self.earlier.is_settled)
-
-    def drop_queue(self) -> None:
-        for _step, chunk in self.queue:
-            if chunk is not None:
-                chunk.release()
-        self.queue.clear()
-        self.asked = self.marked = 0
-        self.queued_bytes = 0
-        self.unrecorded.clear()
+        """Nothing of this partition is in flight any more, so its mirror does not change while we look at it."""
+        return not self.has_requests_in_flight and (self.previous is None or self.previous.is_settled)
 
 
 def _too_wide(steps: list[Step], most: int) -> int | None:

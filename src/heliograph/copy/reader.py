@@ -6,11 +6,13 @@ cursors moved, filled up or have room again. Idle partitions cost nothing.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
+from heliograph.copy.budget import Budget, Chunk
+from heliograph.copy.callbacks import Callbacks
 from heliograph.copy.classify import Rules, classify
-from heliograph.copy.cursor import Budget, Chunk, Cursor
-from heliograph.copy.pace import Pace
+from heliograph.copy.counts import SOURCE
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.rate_limiter import RateLimiter
 from heliograph.model.flow import Reading
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
@@ -31,41 +33,34 @@ class Reader:
         node: int,
         reading: Reading,
         budget: Budget,
-        pace: Pace,
+        rate_limiter: RateLimiter,
         rules: Callable[[], Rules],
-        *,
-        moved: Callable[[Cursor], None],
-        queued: Callable[[Cursor, bool], None],
-        throttled: Callable[[float], None],
-        lost: Callable[[Cursor, str, bool], None],
+        callbacks: Callbacks,
     ) -> None:
         self._source = source
         self._node = node
         self._reading = reading
         self._budget = budget
-        self._pace = pace
+        self._rate_limiter = rate_limiter
         self._rules = rules
-        self._moved = moved
-        self._queued = queued
-        self._throttled = throttled
-        self._lost = lost
+        self._callbacks = callbacks
         self._cursors: dict[TopicPartition, Cursor] = {}
         self._asked: dict[TopicPartition, tuple[Cursor, int]] = {}  # with the generation that asked
         self._changed: dict[Cursor, None] = {}  # whose ask may be another one than the broker knows
         self._dropped: set[TopicPartition] = set()  # that the broker need not remember any more
         self._full: set[Cursor] = set()  # would read on if there were room
-        self._crowded: set[int] = set()  # target leaders whose share of memory is used up
+        self._overloaded: set[int] = set()  # target leaders whose share of memory is used up
         self._wake = asyncio.Event()
 
-    def look_at(self, cursor: Cursor) -> None:
+    def update(self, cursor: Cursor) -> None:
         """Something about this cursor changed: it may read from here, or not any more, or has room again."""
         self._cursors[_place(cursor)] = cursor
         self._changed[cursor] = None
         self._wake.set()
 
-    def room_for(self, cursor: Cursor) -> None:
+    def has_room(self, cursor: Cursor) -> None:
         """A batch of this cursor is done with."""
-        if cursor in self._full or not cursor.readable:
+        if cursor in self._full or not cursor.is_readable:
             self._changed[cursor] = None
 
     def wake(self) -> None:
@@ -100,24 +95,24 @@ class Reader:
         if not self._asked:
             await self._idle()
             return
-        await self._pace.wait()
+        await self._rate_limiter.wait()
         short = bool(self._full)
-        size = self._pace.most(min(self._reading.fetch_max_bytes, self._budget.allowance))
+        size = self._rate_limiter.most(min(self._reading.fetch_max_bytes, self._budget.allowance))
         limits = Limits(
             max(size, 1),
             1 if short else self._reading.fetch_min_bytes,
             _SHORT_WAIT if short else self._reading.fetch_max_wait,
         )
-        self._budget.held += size  # spoken for until the answer is here and counts itself
+        self._budget.reserve(size)  # until the response is here and counts itself
         try:
             answers = await session.fetch(wanted, self._dropped, limits)
             self._dropped.clear()
         finally:
-            self._budget.held -= size
+            self._budget.unreserve(size)
         self._take(wanted, answers)
-        self._pace.spent(sum(len(one.data) for one in answers))
+        self._rate_limiter.spent(sum(len(answer.data) for answer in answers))
         if session.throttled:
-            self._throttled(session.throttled)
+            self._callbacks.throttled(SOURCE, session.throttled)
             await asyncio.sleep(session.throttled)  # the broker would only keep the next request waiting
 
     async def _idle(self) -> None:
@@ -129,13 +124,13 @@ class Reader:
 
     def _news(self) -> list[FetchPartition]:
         """Partitions to ask for from a new place; others are noted to be left out."""
-        self._note_crowds()
+        self._update_overloaded()
         wanted = []
         changed, self._changed = self._changed, {}
         for cursor in changed:
             place = _place(cursor)
             self._full.discard(cursor)
-            mine = cursor.source_leader == self._node and cursor.readable
+            mine = cursor.source.leader == self._node and cursor.is_readable
             if mine and self._has_room(cursor):
                 wanted.append(self._ask(cursor))
                 self._asked[place] = (cursor, cursor.generation)
@@ -149,84 +144,88 @@ class Reader:
                 self._dropped.add(place)
         return wanted
 
-    def _note_crowds(self) -> None:
-        crowded = self._budget.crowds(self._crowded)
-        for leader in crowded ^ self._crowded:
+    def _update_overloaded(self) -> None:
+        overloaded = self._budget.overloaded_leaders(self._overloaded)
+        for leader in overloaded ^ self._overloaded:
             for cursor in self._cursors.values():
-                if cursor.target_leader == leader:
+                if cursor.mirror.leader == leader:
                     self._changed[cursor] = None
-        self._crowded = crowded
+        self._overloaded = overloaded
 
     def _has_room(self, cursor: Cursor) -> bool:
         return (
-            cursor.queued_bytes < 2 * self._reading.max_partition_fetch_bytes
-            and cursor.target_leader not in self._crowded
+            cursor.sending.queued_bytes < 2 * self._reading.max_partition_fetch_bytes
+            and cursor.mirror.leader not in self._overloaded
         )
 
     def _ask(self, cursor: Cursor) -> FetchPartition:
         size = self._reading.max_partition_fetch_bytes
         return FetchPartition(
-            cursor.key.topic, cursor.source_id, cursor.key.partition, cursor.fetch_at, size, cursor.epoch
+            cursor.key.topic,
+            cursor.source.topic_id,
+            cursor.key.partition,
+            cursor.source.fetch_at,
+            size,
+            cursor.source.fetch_epoch,
         )
 
     def _take(self, wanted: list[FetchPartition], answers: list[Fetched]) -> None:
-        silent = {one.place for one in wanted}
+        silent = {partition.place for partition in wanted}
         for answer in answers:
             place = (answer.topic, answer.partition)
             silent.discard(place)
             cursor, generation = self._asked.get(place, (None, 0))
-            if cursor is not None and cursor.generation == generation and cursor.readable:
-                self._take_one(cursor, answer)
+            if cursor is not None and cursor.generation == generation and cursor.is_readable:
+                self._take_answer(cursor, answer)
         for place in silent:  # asked for, and nothing to say: all is copied
             cursor, generation = self._asked.get(place, (None, 0))
             if cursor is not None and cursor.generation == generation:
                 _rest(cursor)
 
-    def _take_one(self, cursor: Cursor, answer: Fetched) -> None:
+    def _take_answer(self, cursor: Cursor, answer: Fetched) -> None:
         if answer.error == OFFSET_OUT_OF_RANGE:
             # Retention has overtaken us or the source lost its end; finding the position anew, from the logs alone,
             # tells which.
-            cursor.position = None
-            self._lost(cursor, f"the source has no offset {cursor.fetch_at} now", True)
+            cursor.forget_position()
+            self._callbacks.restart(cursor, f"the source has no offset {cursor.source.fetch_at} now", True)
             return
         if answer.error in TRANSIENT:
-            self._lost(cursor, f"source: {error_name(answer.error)}", False)
+            self._callbacks.restart(cursor, f"source: {error_name(answer.error)}", False)
             return
         if answer.diverged is not None:
-            cursor.cut_at = answer.diverged
-            cursor.position = None
-            self._lost(cursor, f"the source was cut back to {answer.diverged} and written anew", False)
+            cursor.source.truncated(answer.diverged)
+            cursor.forget_position()
+            self._callbacks.restart(cursor, f"the source was cut back to {answer.diverged} and written anew", False)
             return
         if answer.error:
-            said = f"the source refuses to be read: {error_name(answer.error)}{lacking(answer.error, 'Read')}"
-            cursor.refuse("source-error", said, cursor.fetch_at, cursor.append_at)
-            self.look_at(cursor)
+            text = f"the source refuses to be read: {error_name(answer.error)}{lacking(answer.error, 'Read')}"
+            cursor.refuse("source-error", text, cursor.source.fetch_at, cursor.sending.append_at)
+            self.update(cursor)
             return
-        if (cursor.source_end, cursor.high_watermark) != (answer.end, answer.high_watermark):
-            cursor.source_end, cursor.high_watermark = answer.end, answer.high_watermark
-            self._moved(cursor)
-        cursor.source_start = max(cursor.source_start, answer.log_start)
+        if cursor.source.observe(answer.log_start, answer.end, answer.high_watermark):
+            self._callbacks.changed(cursor)
         if answer.data:
             self._queue(cursor, answer)
         else:
             _rest(cursor)
 
     def _queue(self, cursor: Cursor, answer: Fetched) -> None:
-        rules = self._rules()
-        if cursor.largest or cursor.alone_before or cursor.keeps:
-            rules = replace(rules, largest=cursor.largest, alone_before=cursor.alone_before, keep=cursor.keeps)
-        intake = classify(answer.data, cursor.fetch_at, cursor.epoch, rules, answer.aborted, cursor.unwanted)
-        chunk = Chunk(self._budget, len(answer.data), cursor.target_leader)
-        must_be_recorded = cursor.take(intake, chunk)
-        if intake.problem is not None:
-            cursor.refuse(*intake.problem, cursor.fetch_at, cursor.plan_at)
-        self.look_at(cursor)
-        self._queued(cursor, must_be_recorded)
+        source, limits = cursor.source, cursor.limits
+        rules = limits.rules(self._rules(), cursor.mirror.preserves_offsets)
+        classified = classify(
+            answer.data, source.fetch_at, source.fetch_epoch, rules, answer.aborted, limits.refused_records
+        )
+        chunk = Chunk(self._budget, len(answer.data), cursor.mirror.leader)
+        must_be_recorded = cursor.take(classified, chunk)
+        if classified.problem is not None:
+            cursor.refuse(*classified.problem, source.fetch_at, cursor.sending.plan_at)
+        self.update(cursor)
+        self._callbacks.queued(cursor, must_be_recorded)
 
     def _lose_all(self, reason: str) -> None:
         for cursor in list(self._cursors.values()):
-            if cursor.source_leader == self._node and cursor.readable:
-                self._lost(cursor, reason, False)
+            if cursor.source.leader == self._node and cursor.is_readable:
+                self._callbacks.restart(cursor, reason, False)
 
 
 def _place(cursor: Cursor) -> TopicPartition:
@@ -234,5 +233,5 @@ def _place(cursor: Cursor) -> TopicPartition:
 
 
 def _rest(cursor: Cursor) -> None:
-    if not cursor.queue and not cursor.in_flight:
-        cursor.is_well()
+    if cursor.sending.is_idle:
+        cursor.retry.succeeded()

@@ -20,8 +20,9 @@ def end_command(leases: Iterable[str]) -> tuple[bytes, bytes]:
     return b"end", json.dumps(sorted(leases)).encode()
 
 
-def is_end_of(lease: str, key: bytes | None, value: bytes | None) -> bool:
-    return key == b"end" and value is not None and lease in json.loads(value)
+@dataclass(frozen=True, slots=True)
+class EndLease:
+    """The lease ends now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,6 @@ def grant_command(grants: Mapping[str, Grant]) -> tuple[bytes, bytes]:
     return b"grant", json.dumps(said, separators=(",", ":")).encode()
 
 
-def grant_to(lease: str, key: bytes | None, value: bytes | None) -> Grant | None:
-    if key != b"grant" or value is None:
-        return None
-    said = json.loads(value).get(lease)
-    return Grant(*said) if said is not None else None
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """Partitions that a running lease is to copy as well, and others that it is to leave."""
@@ -65,11 +59,11 @@ def change_command(changes: Mapping[str, Change]) -> tuple[bytes, bytes]:
     return b"change", json.dumps(said, separators=(",", ":")).encode()
 
 
-def change_of(lease: str, key: bytes | None, value: bytes | None) -> Change | None:
-    if key != b"change" or value is None:
-        return None
-    said = json.loads(value).get(lease)
-    return Change(*(tuple(MirrorPartition(*one) for one in some) for some in said)) if said is not None else None
+@dataclass(frozen=True, slots=True)
+class LogLevels:
+    """Log levels by logger, for all leases."""
+
+    levels: dict[str, int]
 
 
 def levels_command(levels: Mapping[str, int]) -> tuple[bytes, bytes]:
@@ -77,11 +71,24 @@ def levels_command(levels: Mapping[str, int]) -> tuple[bytes, bytes]:
     return b"levels", json.dumps(levels, separators=(",", ":")).encode()
 
 
-def levels_in(key: bytes | None, value: bytes | None) -> dict[str, int] | None:
-    if key != b"levels" or value is None:
+Command = EndLease | Grant | Change | LogLevels
+
+
+def command_for(lease: str, key: bytes | None, value: bytes | None) -> Command | None:
+    """The command in a record; None if it is for other leases, or of a kind that this version does not know."""
+    if value is None or key not in (b"end", b"grant", b"change", b"levels"):
         return None
-    levels: dict[str, int] = json.loads(value)
-    return levels
+    fields = json.loads(value)
+    if key == b"levels":
+        return LogLevels(fields)
+    if lease not in fields:
+        return None
+    if key == b"end":
+        return EndLease()
+    if key == b"grant":
+        return Grant(*fields[lease])
+    added, dropped = (tuple(MirrorPartition(*partition) for partition in part) for part in fields[lease])
+    return Change(added, dropped)
 
 
 @dataclass(frozen=True, slots=True)

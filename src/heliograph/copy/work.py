@@ -44,6 +44,11 @@ class Copied:
     landed: int = -1
     stay: int = 0
 
+    def add(self, records: int, size: int, newest: int, landed: int) -> None:
+        self.records += records
+        self.size += size
+        self.newest, self.landed = newest, landed
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -8,14 +8,16 @@ what another has copied since.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
 from datetime import UTC, datetime
 
-from heliograph.copy.clock import now
-from heliograph.copy.cursor import Cursor, Sent, State
+from heliograph.copy.callbacks import Callbacks
+from heliograph.copy.counts import TARGET
+from heliograph.copy.cursor import Cursor, State
+from heliograph.copy.lease_clock import LeaseClock
+from heliograph.copy.send_queue import Sent
 from heliograph.model.flow import Writing
 from heliograph.wire.append import Appended, append
-from heliograph.wire.batches import Batch, rewrite, sequence
+from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import (
@@ -48,23 +50,16 @@ class Writer:
         target: ClusterClient,
         node: int,
         writing: Writing,
-        until: Callable[[], float],
-        park: bool,
-        *,
-        landed: Callable[[Cursor, Sent], None],
-        settled: Callable[[list[Cursor]], None],
-        throttled: Callable[[float], None],
-        lost: Callable[[Cursor, str, bool], None],
+        clock: LeaseClock,
+        parks: bool,
+        callbacks: Callbacks,
     ) -> None:
         self._target = target
         self._node = node
         self._writing = writing
-        self._until = until
-        self._park = park
-        self._landed = landed
-        self._settled = settled
-        self._throttled = throttled
-        self._lost = lost
+        self._clock = clock
+        self._parks = parks
+        self._callbacks = callbacks
         self._line: deque[Cursor] = deque()  # partitions with something to send, in turn
         self._in_line: set[Cursor] = set()
         self._under_way = 0
@@ -93,7 +88,7 @@ class Writer:
                 return
 
     def _may_send(self) -> bool:
-        return self._throttled_until <= time.monotonic() and now() < self._until()
+        return self._throttled_until <= time.monotonic() and not self._clock.is_expired
 
     async def close(self) -> None:
         if self._opening is not None:
@@ -108,7 +103,7 @@ class Writer:
             self._in_line.clear()
             for cursor in line:
                 if self._mine(cursor):
-                    self._lost(cursor, f"target broker {self._node}: {error}", False)
+                    self._callbacks.restart(cursor, f"target broker {self._node}: {error}", False)
             return
         self.pump()
 
@@ -118,15 +113,15 @@ class Writer:
         size = 0
         for _ in range(len(self._line)):
             cursor = self._line.popleft()
-            if not self._mine(cursor) or not cursor.queue:
+            if not self._mine(cursor) or not cursor.sending.steps:
                 self._in_line.remove(cursor)
                 continue
             if cursor.may_send > 0:
-                if request and size + cursor.queue[0][0].size > self._writing.max_request_size:
+                if request and size + cursor.sending.next_size > self._writing.max_request_size:
                     self._line.appendleft(cursor)
                     break
-                sent = cursor.pop()
-                size += sent.parcel.batch.size
+                sent = cursor.sending.pop(cursor.generation)
+                size += sent.outgoing.batch.size
                 request.append((cursor, sent))
             self._line.append(cursor)  # for its next turn; the empty ones leave the line then
         if not request:
@@ -135,14 +130,7 @@ class Writer:
             (
                 cursor.key.mirror,
                 cursor.key.partition,
-                (
-                    rewrite(
-                        sent.parcel.batch,
-                        cursor.producer_id,
-                        sequence(sent.target_offset - cursor.foreign_offsets_before),
-                    ),
-                    sent.parcel.batch.records,
-                ),
+                (cursor.sending.header(sent.outgoing.batch, sent.target_offset), sent.outgoing.batch.records),
             )
             for cursor, sent in request
         ]
@@ -154,72 +142,77 @@ class Writer:
     def _answered(self, request: list[tuple[Cursor, Sent]], done: "asyncio.Future[list[Appended]]") -> None:
         self._under_way -= 1
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
-        answers = {} if failure is not None else {(one.topic, one.partition): one for one in done.result()}
+        answers = {} if failure is not None else {(answer.topic, answer.partition): answer for answer in done.result()}
         for cursor, sent in request:
-            cursor.settle(sent)
+            cursor.sending.settle(sent)
             answer = answers.get((cursor.key.mirror, cursor.key.partition))
             if cursor.generation != sent.generation:
                 self._judge_late(cursor, sent, answer)
             elif answer is None:
-                self._lost(cursor, f"target broker {self._node}: {failure}", False)
+                self._callbacks.restart(cursor, f"target broker {self._node}: {failure}", False)
             else:
                 self._judge(cursor, sent, answer)
-        self._settled([cursor for cursor, _sent in request])
-        self._heed(max((one.throttled for one in answers.values()), default=0.0))
+        self._callbacks.settled([cursor for cursor, _sent in request])
+        self._heed(max((answer.throttled for answer in answers.values()), default=0.0))
         self.pump()
 
     def _heed(self, throttled: float) -> None:
         """A broker over its quota answers late and says for how long it will not listen."""
         if throttled > 0:
-            self._throttled(throttled)
+            self._callbacks.throttled(TARGET, throttled)
             self._throttled_until = time.monotonic() + throttled
             asyncio.get_running_loop().call_later(throttled + 0.001, self.pump)
 
     def _mine(self, cursor: Cursor) -> bool:
-        return cursor.target_leader == self._node and cursor.state is State.COPYING
+        return cursor.mirror.leader == self._node and cursor.state is State.COPYING
 
     def _judge_late(self, cursor: Cursor, sent: Sent, answer: Appended | None) -> None:
         """An answer for a batch from before the last fault: good or bad it changes nothing. If it went astray, looking
         at the mirror's last batch, which is done where the position is not known, will show it."""
         if answer is not None and answer.error == 0 and answer.base_offset != sent.target_offset:
-            cursor.position = None
+            cursor.forget_position()
 
     def _astray(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
         """It landed in another place: somebody else writes here. Looking at the log tells what belongs to whom."""
-        cursor.position = None
-        said = f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}"
-        self._lost(cursor, f"{said}: somebody else writes to this mirror, or it has lost records", True)
+        cursor.forget_position()
+        text = f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}"
+        self._callbacks.restart(cursor, f"{text}: somebody else writes to this mirror, or it has lost records", True)
 
     def _judge(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
-        batch = sent.parcel.batch
+        batch, limit = sent.outgoing.batch, cursor.limits.max_batch_bytes
         if answer.error == 0 and answer.base_offset == sent.target_offset:
             cursor.landed(sent)
-            self._landed(cursor, sent)
+            self._callbacks.landed(cursor, sent)
         elif answer.error == 0:
             self._astray(cursor, sent, answer)
         elif answer.error in _SEQUENCE_ERRORS:
-            self._lost(cursor, f"target: {error_name(answer.error)} at mirror offset {sent.target_offset}", True)
+            self._callbacks.restart(
+                cursor, f"target: {error_name(answer.error)} at mirror offset {sent.target_offset}", True
+            )
         elif answer.error in TRANSIENT:
-            self._lost(cursor, f"target: {error_name(answer.error)}", False)
-        elif answer.error in _TOO_LARGE and (not cursor.largest or batch.size > cursor.largest):
-            cursor.too_large = max(cursor.too_large, batch.size)
-            self._lost(cursor, f"the mirror does not take a batch of {batch.size} bytes", False)
-        elif answer.error in _RECORD_ERRORS and self._park:
+            self._callbacks.restart(cursor, f"target: {error_name(answer.error)}", False)
+        elif answer.error in _TOO_LARGE and (not limit or batch.size > limit):
+            cursor.limits.refuse_batch(batch.size)
+            self._callbacks.restart(cursor, f"the mirror does not take a batch of {batch.size} bytes", False)
+        elif answer.error in _RECORD_ERRORS and self._parks:
             self._single_out(cursor, sent, answer)
         else:
-            cursor.give_up("refused-by-target", _refused(batch, answer), sent.parcel.source_offset, sent.target_offset)
+            cursor.give_up(
+                "refused-by-target", _refused(batch, answer), sent.outgoing.source_offset, sent.target_offset
+            )
 
     def _single_out(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
         """Find the records that are refused, so that the others can go on without them."""
-        offsets = [first + number for first, count in sent.parcel.runs for number in range(count)]
+        offsets = [first + number for first, count in sent.outgoing.runs for number in range(count)]
         why = error_name(answer.error)
         if answer.bad:
-            cursor.unwanted.update({offsets[place]: f"{why}: {text}" for place, text in answer.bad})
+            for index, text in answer.bad:
+                cursor.limits.refuse_record(offsets[index], f"{why}: {text}")
         elif len(offsets) == 1:
-            cursor.unwanted[offsets[0]] = f"{why}: {answer.message or 'refused by the target'}"
+            cursor.limits.refuse_record(offsets[0], f"{why}: {answer.message or 'refused by the target'}")
         else:
-            cursor.alone_before = sent.parcel.next_source
-        self._lost(cursor, f"the target refuses records: {why}", False)
+            cursor.limits.send_singly_before(sent.outgoing.next_source)
+        self._callbacks.restart(cursor, f"the target refuses records: {why}", False)
 
 
 def _refused(batch: Batch, answer: Appended) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from heliograph.copy.consumer_view import first_records
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Blocked, PartitionFacts, Resume, next_position
-from heliograph.copy.visible import first_records
 from heliograph.model.flow import Flow, Policies
 from heliograph.model.intervals import Intervals
 from heliograph.model.partitions import MirrorPartition, TopicPartition

@@ -191,18 +191,18 @@ class World:
     def is_settled(self, one: Running) -> bool:
         (cursor,) = one.copier.cursors
         if cursor.refusal is not None:
-            return not cursor.queue and not cursor.in_flight
+            return cursor.sending.is_idle
         at = cursor.position
-        done = at is not None and cursor.state.value == "copying" and not cursor.queue and not cursor.in_flight
+        done = at is not None and cursor.state.value == "copying" and cursor.sending.is_idle
         if not done or at is None or at.target != self.mirror.end:
             return False
         return at.source >= self.log.start and not self.log.read(at.source, self.log.stable_end, 0)
 
     def _hear(self, one: Running) -> None:
         (cursor,) = one.copier.cursors
-        if cursor.position is not None and cursor.source_end >= 0:
+        if cursor.position is not None and cursor.source.end >= 0:
             self.position = cursor.position
-        self.notices += one.copier._notices
+        self.notices += one.copier.notices
 
     def _as(self, name: str) -> Flow:
         flow = self.flow
@@ -239,4 +239,4 @@ class World:
 
 def _standing(one: Running) -> str:
     (cursor,) = one.copier.cursors
-    return f"not settled: {cursor.state}, {cursor.position}, {cursor.trouble}, {cursor.suspicions} suspicions"
+    return f"not settled: {cursor.state}, {cursor.position}, {cursor.retry}"

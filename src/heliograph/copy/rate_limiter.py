@@ -8,7 +8,7 @@ _BURST = 0.5
 _LEAST = 64 * 1024
 
 
-class Pace:
+class RateLimiter:
     def __init__(self, bytes_per_second: float) -> None:
         self.rate = bytes_per_second  # may be changed at any time; 0: no limit
         self._free_at = 0.0

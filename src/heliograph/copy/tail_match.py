@@ -15,7 +15,7 @@ from heliograph.wire.recode import DecodedRecord
 RECORD_COST = 400  # bytes of memory, about
 
 
-class Tail:
+class MirrorTail:
     """The records at the mirror's end, and which of the source's they are."""
 
     def __init__(self, records: Sequence[tuple[int, bytes]], source: int, skips: bool = False) -> None:

@@ -16,10 +16,10 @@ _AT_ONCE = Limits(32 << 20)
 _LOOKS = 50  # into one partition without finding a record, which are so many chunks of aborted ones
 
 
-def records_in(parcel: OutgoingBatch) -> Iterator[DecodedRecord]:
+def records_in(outgoing: OutgoingBatch) -> Iterator[DecodedRecord]:
     """Its records with the offsets that they have in the log that they come from."""
-    offsets = (first + number for first, count in parcel.runs for number in range(count))
-    for record, offset in zip(records_of(parcel.batch), offsets, strict=True):
+    offsets = (first + number for first, count in outgoing.runs for number in range(count))
+    for record, offset in zip(records_of(outgoing.batch), offsets, strict=True):
         yield record._replace(offset=offset)
 
 
@@ -28,14 +28,14 @@ async def visible_records(
 ) -> AsyncIterator[DecodedRecord]:
     """Every record between two offsets. Raises a WireError if they cannot all be had."""
     reached = start
-    async for intake in visible(client, topic, partition, start, end, committed_only):
-        if intake.problem is not None:
-            raise WireError(f"{topic.name}-{partition} at {reached}: {intake.problem[1]}")
-        for parcel in intake.parcels:
-            for record in records_in(parcel):
+    async for classified in visible(client, topic, partition, start, end, committed_only):
+        if classified.problem is not None:
+            raise WireError(f"{topic.name}-{partition} at {reached}: {classified.problem[1]}")
+        for outgoing in classified.outgoing:
+            for record in records_in(outgoing):
                 if start <= record.offset < end:
                     yield record
-        reached = intake.next_source
+        reached = classified.next_source
     if reached < end:
         raise WireError(f"{topic.name}-{partition} gives no data at {reached}, though it ends at {end}")
 
@@ -53,11 +53,11 @@ async def visible(
         (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0), isolation)
         if got.error:
             raise BrokerError(got.error)
-        intake = classify(got.data, start, -1, rules, got.aborted)
-        yield intake
-        if intake.problem is not None or intake.next_source == start:
+        classified = classify(got.data, start, -1, rules, got.aborted)
+        yield classified
+        if classified.problem is not None or classified.next_source == start:
             return
-        start = intake.next_source
+        start = classified.next_source
 
 
 async def first_records(
@@ -113,10 +113,10 @@ def _first(got: Fetched, start: int, end: int, committed_only: bool) -> DecodedR
     """The first record of an answer; where to look on if it has none."""
     if got.error:
         return BrokerError(got.error)
-    intake = classify(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)
-    for parcel in intake.parcels:
-        for record in records_in(parcel):
+    classified = classify(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)
+    for outgoing in classified.outgoing:
+        for record in records_in(outgoing):
             return record if record.offset < end else None
-    if intake.problem is not None:
-        return WireError(intake.problem[1])
-    return None if intake.next_source >= end else intake.next_source
+    if classified.problem is not None:
+        return WireError(classified.problem[1])
+    return None if classified.next_source >= end else classified.next_source

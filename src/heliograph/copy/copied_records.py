@@ -8,7 +8,7 @@ from heliograph.copy.position import PartitionFacts
 from heliograph.model.intervals import NO_END, Interval
 
 
-class Claims:
+class CopiedRecords:
     """Our own records in a mirror, counted from 0 in the order of both logs.
 
     Left out is what the source has deleted by retention or was known to have lost before (copying went back then, and

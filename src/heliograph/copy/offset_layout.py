@@ -40,19 +40,19 @@ class Gap:
 Step = OutgoingBatch | Gap
 
 
-def lay_out(intake: Classified, at: int, aborted_batches: Iterable[Batch]) -> list[Step]:
+def lay_out(classified: Classified, at: int, aborted_batches: Iterable[Batch]) -> list[Step]:
     """What was fetched from source offset `at` on as steps without anything between them."""
     steps: list[Step] = []
     aborted = deque(batch for batch in aborted_batches if batch.dense)  # holes in them make them a hole
-    for parcel in intake.parcels:
-        (first, count), *_others = parcel.runs
+    for outgoing in classified.outgoing:
+        (first, count), *_others = outgoing.runs
         steps += _gaps(at, first, aborted)
         at = first + count
-        parcel.next_source = at
-        steps.append(parcel)
-    steps += _gaps(at, intake.next_source, aborted)
+        outgoing.next_source = at
+        steps.append(outgoing)
+    steps += _gaps(at, classified.next_source, aborted)
     if steps and isinstance(steps[-1], Gap):
-        steps[-1].epoch = intake.epoch
+        steps[-1].epoch = classified.epoch
     return steps
 
 
@@ -81,7 +81,7 @@ def _stretch(end: int, aborted: deque[Batch]) -> list[Batch]:
     return stretch
 
 
-def planned(steps: Iterable[Step], at: int, source_id: str, shift: int) -> list[Interval]:
+def plan_of_layout(steps: Iterable[Step], at: int, source_id: str, shift: int) -> list[Interval]:
     """The intervals of steps that begin at offset `at`. The last has no records if a gap comes last."""
     found = [Interval(at, at, 0, source_id, shift)]
     for step in steps:

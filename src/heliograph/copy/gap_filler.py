@@ -13,13 +13,14 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType
 
-from heliograph.copy.clock import now
+from heliograph.copy.callbacks import Callbacks
 from heliograph.copy.cursor import Cursor
-from heliograph.copy.keeping import Gap
+from heliograph.copy.lease_clock import LeaseClock
+from heliograph.copy.offset_layout import Gap
 from heliograph.model.partitions import derived_id
 from heliograph.wire.append import append
 from heliograph.wire.batches import BadBatch, Batch, rewrite
@@ -62,37 +63,32 @@ class _Due:
         """Count what has ended for it; whether the gap needs no more."""
         if not self.current:
             return False
-        self.cursor.marked += self.count
-        return self.cursor.marked == self.gap.count
+        self.cursor.gap_fill.mark(self.count)
+        return self.cursor.gap_fill.marked == self.gap.count
 
 
-def name_of_fillers(flow: str) -> str:
+def transactional_id_prefix(flow: str) -> str:
     """What all transactional ids of a flow begin with."""
     return f"heliograph.{flow}."
 
 
-def filler_name(flow: str, lease: int) -> str:
+def lease_transactional_id_prefix(flow: str, lease: int) -> str:
     """What those of a lease begin with: the same for the lease that comes after it."""
-    return f"{name_of_fillers(flow)}{lease}"
+    return f"{transactional_id_prefix(flow)}{lease}"
 
 
-class Gaps:
+class GapFiller:
     def __init__(
         self,
         target: ClusterClient,
         name: str,
-        until: Callable[[], float],
-        *,
-        filled: Callable[[list[Cursor]], None],
-        settled: Callable[[Cursor], None],
-        lost: Callable[[Cursor, str, bool], None],
+        clock: LeaseClock,
+        callbacks: Callbacks,
     ) -> None:
         self._target = target
         self.name = name
-        self._until = until
-        self._filled = filled
-        self._settled = settled
-        self._lost = lost
+        self._clock = clock
+        self._callbacks = callbacks
         self._ids = _ids(target, name)
         self._line: dict[Cursor, None] = {}
         self._idle: deque[asyncio.Future[None]] = deque()  # the one that has rested longest first
@@ -137,7 +133,7 @@ class Gaps:
                 raise error
         return next((error for error in outcome if isinstance(error, WireError)), None)
 
-    async def work(self) -> None:
+    async def run(self) -> None:
         """Fill gaps, for ever."""
         await asyncio.gather(*(self._fill_on(one) for one in self._ids))
 
@@ -154,15 +150,15 @@ class Gaps:
             if self._line:
                 self._wake_one()  # there may be work for others
             for one in due:
-                one.cursor.filling += 1
+                one.cursor.gap_fill.begin()
             try:
                 async with transaction.lock:
                     await self._fill(transaction, due)
             finally:
                 self._busy -= 1
                 for one in due:
-                    one.cursor.filling -= 1
-                    self._settled(one.cursor)
+                    one.cursor.gap_fill.end()
+                    self._callbacks.settled([one.cursor])
 
     async def _fill(self, transaction: TransactionalId, due: list[_Due]) -> None:
         try:
@@ -178,11 +174,11 @@ class Gaps:
     def _lose(self, due: list[_Due], why: str) -> None:
         for one in due:
             if one.current:
-                self._lost(one.cursor, f"a gap of {one.gap.count} cannot be filled: {why}", False)
+                self._callbacks.restart(one.cursor, f"a gap of {one.gap.count} cannot be filled: {why}", False)
 
     def _in_time(self) -> None:
         """As for appends: another may have gone on since."""
-        if now() >= self._until():
+        if self._clock.is_expired:
             raise WireError("the lease has ended")
 
     def _next(self, least: int) -> list[_Due]:
@@ -190,14 +186,14 @@ class Gaps:
         due: list[_Due] = []
         for cursor in list(self._line):
             gap = cursor.gap
-            if gap is None or gap.filler or cursor.asked >= gap.count:
+            if gap is None or gap.filler or cursor.gap_fill.requested >= gap.count:
                 del self._line[cursor]
-            elif gap.count - cursor.asked >= least and len(due) < _PARTITIONS_AT_ONCE:
+            elif gap.count - cursor.gap_fill.requested >= least and len(due) < _PARTITIONS_AT_ONCE:
                 most = _MARKERS_AT_ONCE if self._may_mark else 1
-                count = gap.count if gap.aborted else min(gap.count - cursor.asked, most)
-                cursor.asked += count
+                count = gap.count if gap.aborted else min(gap.count - cursor.gap_fill.requested, most)
+                cursor.gap_fill.request(count)
                 due.append(_Due(cursor, gap, cursor.generation, count))
-                if cursor.asked == gap.count:
+                if cursor.gap_fill.requested == gap.count:
                     del self._line[cursor]
         return due
 
@@ -222,12 +218,12 @@ class Gaps:
             one.cursor.filled()
             self._served.pop(one.cursor, None)
         if due:
-            self._filled([one.cursor for one in due])
+            self._callbacks.gaps_filled([one.cursor for one in due])
 
     async def _mark(self, due: list[_Due]) -> None:
         by_leader: dict[int, dict[tuple[str, int], int]] = {}
         for one in due:
-            by_leader.setdefault(one.cursor.target_leader, {})[one.place] = one.count
+            by_leader.setdefault(one.cursor.mirror.leader, {})[one.place] = one.count
         self._in_time()
 
         async def write(leader: int, counts: dict[tuple[str, int], int]) -> None:
@@ -239,10 +235,10 @@ class Gaps:
             if isinstance(error, MarkersNotAllowed) or not isinstance(error, (WireError, NoneType)):
                 raise error
         for one in due:
-            if isinstance(error := outcome[one.cursor.target_leader], WireError):
+            if isinstance(error := outcome[one.cursor.mirror.leader], WireError):
                 self._lose([one], f"{error}")
                 # If the answer is what is missing, the markers may still be on their way into the log.
-                one.cursor.not_before = max(one.cursor.not_before, time.monotonic() + _LET_THEM_LAND)
+                one.cursor.retry.postpone(_LET_THEM_LAND)
 
     async def _transact(self, transaction: TransactionalId, due: list[_Due]) -> None:
         """One transaction for all of them, with the aborted records that some of them have. If we die in between, or
@@ -266,13 +262,13 @@ class Gaps:
                 raise error
             if error is not None:
                 if isinstance(error, BadBatch) or (isinstance(error, BrokerError) and not error.transient):
-                    one.cursor.copies_aborted = False  # it would be the same the next time
+                    one.cursor.gap_fill.refuse_aborted()
                 transaction.invalidate()
                 self._lose([one], f"{error}")
 
     async def _write(self, transaction: TransactionalId, due: _Due) -> None:
-        connection = await self._target.connection(due.cursor.target_leader)
-        at = due.cursor.append_at
+        connection = await self._target.connection(due.cursor.mirror.leader)
+        at = due.cursor.sending.append_at
         for batch in _all_but_the_last(due.gap):
             self._in_time()
             sequence = transaction.sequence(due.place, batch.count)
@@ -290,7 +286,7 @@ class Gaps:
         topics: dict[str, Topic] = {}
         for one in due:
             known = topics.setdefault(one.place[0], Topic(one.place[0], NO_ID, False, {}))
-            known.leaders[one.place[1]] = one.cursor.target_leader
+            known.leaders[one.place[1]] = one.cursor.mirror.leader
         began = time.monotonic()
         pause = _LOOK_AGAIN
         while due and (waited := time.monotonic() - began) < _LOOK_AT_MOST:
@@ -302,16 +298,18 @@ class Gaps:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, max(waited / 4, _LOOK_AGAIN))
         for one in due:
-            self._lost(one.cursor, f"a gap of {one.gap.count} is not there after {_LOOK_AT_MOST:.0f} s", True)
+            self._callbacks.restart(
+                one.cursor, f"a gap of {one.gap.count} is not there after {_LOOK_AT_MOST:.0f} s", True
+            )
 
     def _is_there(self, one: _Due, end: int | WireError) -> bool:
-        wanted = one.cursor.append_at + one.gap.count
+        wanted = one.cursor.sending.append_at + one.gap.count
         if isinstance(end, WireError) or end < wanted:
             return False
         if end > wanted:
-            one.cursor.position = None
+            one.cursor.forget_position()
             said = f"the mirror ends at {end} instead of {wanted} behind a gap"
-            self._lost(one.cursor, f"{said}: somebody else writes to this mirror", True)
+            self._callbacks.restart(one.cursor, f"{said}: somebody else writes to this mirror", True)
             return False
         return True
 

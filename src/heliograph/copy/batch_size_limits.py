@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from heliograph.copy.cursor import Cursor
+from heliograph.model.batch_limits import LIMITS
 from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
@@ -11,16 +12,14 @@ from heliograph.wire.topic_requests import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
 
-LIMITS = ("max.message.bytes", "segment.bytes")
-
 
 async def settle_limits(
     cursors: Sequence[Cursor], target: ClusterClient, may_raise: bool, notice: Callable[[Notice], None]
 ) -> None:
     """For each mirror that has refused a batch. A WireError means: not settled, try again."""
-    for mirror in {cursor.key.mirror for cursor in cursors if cursor.too_large}:
-        concerned = [cursor for cursor in cursors if cursor.key.mirror == mirror and cursor.too_large]
-        needed = max(cursor.too_large for cursor in concerned)
+    for mirror in {cursor.key.mirror for cursor in cursors if cursor.limits.refused_batch_bytes}:
+        concerned = [cursor for cursor in cursors if cursor.key.mirror == mirror and cursor.limits.refused_batch_bytes]
+        needed = max(cursor.limits.refused_batch_bytes for cursor in concerned)
         configs = (await describe_configs(target, [mirror]))[mirror]
         if isinstance(configs, BrokerError):
             raise configs
@@ -30,15 +29,14 @@ async def settle_limits(
         for cursor in concerned:
             at = cursor.position
             if raised:
-                cursor.largest = 0
+                cursor.limits.settle_batch_size(0)
                 text = (
                     f"a batch of {needed} bytes needed {' and '.join(f'{k}={v}' for k, v in low.items())} on the mirror"
                 )
                 if at is not None:
                     notice(Notice(cursor.key, "limit-raised", 0, at.source, at.target, text))
             else:
-                cursor.largest = min(limits.values())
-            cursor.too_large = 0
+                cursor.limits.settle_batch_size(min(limits.values()))
 
 
 async def _raised(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:

@@ -9,10 +9,11 @@ as they do where logs diverge: copying goes on with the first record that is mis
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 
-from heliograph.copy.claims import Claims
+from heliograph.copy.candidate import Candidate
+from heliograph.copy.copied_records import CopiedRecords
 from heliograph.copy.divergence import COPIED_TWICE, correct, find_again
+from heliograph.copy.log_access import BothLogs
 from heliograph.copy.position import Event, Resume, lost_records, not_kept
-from heliograph.copy.resumed import Clusters, Resumed
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import NO_END, Interval, Intervals
 from heliograph.model.partitions import Position
@@ -38,7 +39,9 @@ class _Written:
     repeated: int = 0
 
     def shift_at(self, mirror_offset: int) -> int:
-        batch, number = self.ours[bisect_right(self.ours, mirror_offset, key=lambda one: one[0].base_offset) - 1]
+        batch, number = self.ours[
+            bisect_right(self.ours, mirror_offset, key=lambda written: written[0].base_offset) - 1
+        ]
         return batch.base_offset - number
 
     def take(self, batch: Batch) -> None:
@@ -59,30 +62,30 @@ class _Written:
             self.reached = max(self.reached, self.number)
 
 
-async def go_on_after_others(one: Resumed, why: str, clusters: Clusters, policies: Policies) -> bool:
+async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, policies: Policies) -> bool:
     """Whether copying goes on; by policy, unless readers see nothing of what was written."""
-    cursor, facts = one.cursor, one.facts
-    start = await _last_sound_place(one, clusters)
-    known = await clusters.ask(one, lambda intervals: intervals.covering(start))
+    cursor, facts = candidate.cursor, candidate.facts
+    start = await _last_sound_place(candidate, logs)
+    known = await logs.ask(candidate, lambda intervals: intervals.covering(start))
     if known is None:
         raise WireError(f"nothing is known about mirror offset {start}")
-    written = await _written_since(one, start, start - known.foreign_offsets_before, clusters)
+    written = await _written_since(candidate, start, start - known.foreign_offsets_before, logs)
     if written.broken_at is not None:
-        return await _go_on_out_of_sequence(one, start, written, clusters, policies)
+        return await _continue_out_of_sequence(candidate, start, written, logs, policies)
     event = not_kept("transactions have ended where records belong")
     if written.theirs:
         event = _foreign(written)
         if policies.foreign_writer != CONTINUE:
-            cursor.give_up("foreign-writer", why, one.decision.position.source, facts.mirror_end)
+            cursor.give_up("foreign-writer", why, candidate.decision.position.source, facts.mirror_end)
             return False
     # Those from the sound place on: before, numbers may have been there twice.
-    since = Intervals(await clusters.ask(one, lambda intervals: intervals.rows(known.target, NO_END, NO_END)))
-    _go_on_behind(one, written.number, since, event, policies)
+    since = Intervals(await logs.ask(candidate, lambda intervals: intervals.rows(known.target, NO_END, NO_END)))
+    _continue_behind(candidate, written.number, since, event, policies)
     if cursor.refusal is not None:
         return False
     for batch, first in written.ours:
-        _correct(one, batch, first, since)
-    _forget_plans(one, start, written)
+        _correct(candidate, batch, first, since)
+    _forget_plans(candidate, start, written)
     return True
 
 
@@ -91,11 +94,11 @@ def _foreign(written: _Written) -> Event:
     return "foreign-writer", written.theirs, text
 
 
-async def _written_since(one: Resumed, start: int, number: int, clusters: Clusters) -> _Written:
+async def _written_since(candidate: Candidate, start: int, number: int, logs: BothLogs) -> _Written:
     written = _Written(start, number, number)
-    visible_from = await clusters.visible_in_mirror(one, start, one.facts.mirror_end)
-    async for batch in clusters.mirror_batches(one, start, one.facts.mirror_end):
-        if batch.producer_id == one.cursor.producer_id:
+    visible_from = await logs.visible_in_mirror(candidate, start, candidate.facts.mirror_end)
+    async for batch in logs.mirror_batches(candidate, start, candidate.facts.mirror_end):
+        if batch.producer_id == candidate.producer_id:
             written.take(batch)
         elif batch.base_offset in visible_from:
             written.theirs += batch.next_offset - max(batch.base_offset, start)
@@ -103,37 +106,37 @@ async def _written_since(one: Resumed, start: int, number: int, clusters: Cluste
     return written
 
 
-async def _go_on_out_of_sequence(
-    one: Resumed, start: int, written: _Written, clusters: Clusters, policies: Policies
+async def _continue_out_of_sequence(
+    candidate: Candidate, start: int, written: _Written, logs: BothLogs, policies: Policies
 ) -> bool:
     """Batches of our own are missing or repeated behind `start`. By the policy for foreign writers, as the mirror is
     not a copy any more."""
-    cursor, facts, end = one.cursor, one.facts, one.facts.mirror_end
+    cursor, facts, end = candidate.cursor, candidate.facts, candidate.facts.mirror_end
     text = (
         f"from mirror offset {written.broken_at} on the mirror does not hold what this flow has sent in that order: "
         f"{written.missing} records are missing, {written.repeated} are there twice; the broker had forgotten the "
         "flow's producer (producer.id.expiration.ms) when it refused a batch, or got one twice"
     )
-    known = await clusters.ask(one, lambda intervals: intervals.covering(start))
+    known = await logs.ask(candidate, lambda intervals: intervals.covering(start))
     assert known is not None
-    claims = await _claims(one, start, clusters)
+    claims = await _claims(candidate, start, logs)
     common, before = claims.behind(start) or (start, known.source_of(start))
     reached, missing_from = claims.behind(written.reached + known.foreign_offsets_before) or (common, before)
     if gone := claims.before_source(facts.source_start):  # from the source, but they were copied
         common = max(common, min(claims.at(gone - 1)[0] + 1, reached))
     goes_on = policies.foreign_writer == CONTINUE
-    tail, source = None, one.decision.position.source
+    tail, source = None, candidate.decision.position.source
     if known.source_id == facts.source_id:  # else the topic was made again, and a policy has let it pass
         source = max(before, facts.source_start)
-        tail = await find_again(one, common, source, clusters, skips=not goes_on)
+        tail = await find_again(candidate, common, source, logs, skips=not goes_on)
     if not goes_on:
         if tail is not None:
-            correct(one, tail)  # or groups would be sent behind what is missing; what is wrong still shows
+            correct(candidate, tail)  # or groups would be sent behind what is missing; what is wrong still shows
         cursor.give_up(OUT_OF_SEQUENCE, text, missing_from, end)
         return False
     events: list[Event] = [_foreign(written)] if written.theirs else []
     if known.source_id != facts.source_id:
-        events += one.decision.events
+        events += candidate.decision.events
     elif missing_from < facts.source_start:
         events.append(lost_records(missing_from, facts))
         if policies.data_loss != CONTINUE:
@@ -143,50 +146,50 @@ async def _go_on_out_of_sequence(
         more = sum(batch.last_offset_delta + 1 for batch, _number in written.ours)
         said = f"{text}; copying goes on with source offset {source}, and up to {more} records before"
     else:
-        correct(one, tail, written.shift_at)
+        correct(candidate, tail, written.shift_at)
         source, more = tail.source, tail.twice + tail.only_here
         said = f"{text}; copying goes on with source offset {source}, the first that is missing; {more} records before"
     events.append((COPIED_TWICE, more, f"{said} mirror offset {end} are in the mirror more than once then"))
     shift = end - written.number
-    if one.decision.keeps:
+    if candidate.decision.preserves_offsets:
         events.append(not_kept("the mirror does not hold what this flow has sent"))
     new = Interval(end, source, 0, facts.source_id, shift)
-    one.decision = Resume(Position(source, end), new, shift, events=tuple(events))
-    one.again = cursor.cut_at is not None
-    _forget_plans(one, start, written)
+    candidate.decision = Resume(Position(source, end), new, shift, events=tuple(events))
+    candidate.verify_again = candidate.truncated_at is not None
+    _forget_plans(candidate, start, written)
     return True
 
 
-async def _claims(one: Resumed, start: int, clusters: Clusters) -> Claims:
+async def _claims(candidate: Candidate, start: int, logs: BothLogs) -> CopiedRecords:
     """Of what stands before `start` and behind it. Where copying went back, what counts may stand well before it."""
     most = _INTERVALS
     while True:
-        known, following = await clusters.known(one, 0, most)
+        known, following = await logs.known(candidate, 0, most)
         if len(known) < most or known[most // 2].target <= start:
-            return Claims(known, following, replace(one.facts, source_start=0))
+            return CopiedRecords(known, following, replace(candidate.facts, source_start=0))
         most *= 8
 
 
-def _forget_plans(one: Resumed, start: int, written: _Written) -> None:
+def _forget_plans(candidate: Candidate, start: int, written: _Written) -> None:
     """What was planned for where others have written is not there."""
     behind = written.ours[-1][0].next_offset if written.ours else start
-    if behind < one.facts.mirror_end:
-        source, source_id = one.decision.position.source, one.facts.source_id
-        one.corrections.append(Interval(behind, source, 0, source_id, behind - written.number))
+    if behind < candidate.facts.mirror_end:
+        source, source_id = candidate.decision.position.source, candidate.facts.source_id
+        candidate.corrections.append(Interval(behind, source, 0, source_id, behind - written.number))
 
 
-def _correct(one: Resumed, batch: Batch, first: int, since: Intervals) -> None:
+def _correct(candidate: Candidate, batch: Batch, first: int, since: Intervals) -> None:
     """Note where a batch of ours, whose records have the numbers from `first` on, really is."""
     at = batch.base_offset
     for part in since.ours(first, batch.last_offset_delta + 1):
         if part.target != at:
-            one.corrections.append(Interval(at, part.source, part.count, part.source_id, at - first))
+            candidate.corrections.append(Interval(at, part.source, part.count, part.source_id, at - first))
         at, first = at + part.count, first + part.count
 
 
-def _go_on_behind(one: Resumed, number: int, since: Intervals, event: Event, policies: Policies) -> None:
+def _continue_behind(candidate: Candidate, number: int, since: Intervals, event: Event, policies: Policies) -> None:
     """What comes next is what comes behind our last record, unless the source has changed too."""
-    facts, end = one.facts, one.facts.mirror_end
+    facts, end = candidate.facts, candidate.facts.mirror_end
     before = since.ours(number - 1, 1)
     last = before[0] if before else next(iter(since))
     source = last.source + last.count if before else last.source
@@ -194,41 +197,41 @@ def _go_on_behind(one: Resumed, number: int, since: Intervals, event: Event, pol
     goes_back = bool(planned) and 0 <= planned[0].decided < source  # and that is not done yet
     source = planned[0].decided if goes_back else source
     # Whether the source still has what is ours was not looked at, unless that decision was just made.
-    one.again = one.cursor.cut_at is not None or not (one.cursor.unsure or goes_back)
+    candidate.verify_again = candidate.truncated_at is not None or not (candidate.cursor.retry.must_verify or goes_back)
     events = [event]
     if last.source_id != facts.source_id:  # made again, and a policy has let it pass
-        source = one.decision.position.source
-        events += one.decision.events
+        source = candidate.decision.position.source
+        events += candidate.decision.events
     elif source < facts.source_start:
         events.append(lost_records(source, facts))
         if policies.data_loss != CONTINUE:
-            one.cursor.give_up("data-loss", events[-1][2], source, end)
+            candidate.cursor.give_up("data-loss", events[-1][2], source, end)
             return
         source = facts.source_start
     shift = end - number
-    one.decision = Resume(
+    candidate.decision = Resume(
         Position(source, end), Interval(end, source, 0, facts.source_id, shift), shift, events=tuple(events)
     )
 
 
-async def _last_sound_place(one: Resumed, clusters: Clusters) -> int:
+async def _last_sound_place(candidate: Candidate, logs: BothLogs) -> int:
     """A mirror offset from which on everything must be looked at: that of a batch of ours in its place, as are some
     behind it: a single one may be so by chance, if one is missing before it and another there twice.
 
     Looked for from the end in growing steps, but not before the last change of the shift: what came before that is
     accounted for.
     """
-    end = one.facts.mirror_end
-    known = await clusters.ask(one, lambda intervals: intervals.same_shift_since(end))
+    end = candidate.facts.mirror_end
+    known = await logs.ask(candidate, lambda intervals: intervals.same_shift_since(end))
     if known is None:
         raise WireError(f"nothing is known about the mirror before offset {end}")
-    first, shift = max(known.target, one.facts.mirror_start), known.foreign_offsets_before
-    at, step, sound = one.facts.mirror_end - 1, 1, 0
+    first, shift = max(known.target, candidate.facts.mirror_start), known.foreign_offsets_before
+    at, step, sound = candidate.facts.mirror_end - 1, 1, 0
     while at > first:
-        found = (await clusters.copies({one.written: at})).get(one.written)
+        found = (await logs.copies({candidate.mirror_partition: at})).get(candidate.mirror_partition)
         if not isinstance(found, Batch):
             raise WireError(f"mirror offset {at} cannot be read: {found}")
-        if one.in_its_place(found, shift):
+        if candidate.has_expected_sequence(found, shift):
             at, step, sound = found.base_offset - 1, 1, sound + 1
             if sound == _ENOUGH:
                 return max(first, found.base_offset)

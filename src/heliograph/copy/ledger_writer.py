@@ -1,0 +1,99 @@
+"""Writes what batches wait for: parks records that the mirror does not take, and records intervals in the ledger."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heliograph.copy.callbacks import Callbacks
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.dead_letters import park
+from heliograph.copy.lease_clock import LeaseClock
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.write_ahead import Unrecorded
+from heliograph.model.flow import Flow
+from heliograph.model.intervals import Interval
+from heliograph.model.ledger_records import JournalEntry
+from heliograph.model.problems import Notice
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+
+_MAX_INTERVALS = 50_000  # in one entry: a batch has a size limit
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    cursor: Cursor
+    generation: int
+    waiting: tuple[Unrecorded, ...]
+
+    @property
+    def is_current(self) -> bool:
+        return self.cursor.generation == self.generation
+
+
+class LedgerWriter:
+    def __init__(
+        self, flow: Flow, target: ClusterClient, ledger: Ledger, clock: LeaseClock, callbacks: Callbacks
+    ) -> None:
+        self._flow = flow
+        self._target = target
+        self._ledger = ledger
+        self._clock = clock
+        self._callbacks = callbacks
+        self._cursors: dict[Cursor, None] = {}
+        self._wake = asyncio.Event()
+
+    def add(self, cursor: Cursor) -> None:
+        """This cursor has something in its write-ahead queue."""
+        self._cursors[cursor] = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write what must be written before batches are sent, for all cursors that wait for it at once."""
+        while True:
+            self._wake.clear()
+            due = [_Due(cursor, cursor.generation, tuple(cursor.write_ahead)) for cursor in self._cursors]
+            self._cursors.clear()
+            if not due:
+                await self._wake.wait()
+            elif self._clock.is_expired:
+                return  # as for appends: another lease may have copied on since
+            else:
+                await self._record(due)
+
+    async def _record(self, due: list[_Due]) -> None:
+        try:
+            for each in due:
+                await self._park(each.cursor, each.waiting)
+            await self._ledger.write([entry for each in due for entry in _entries(each)])
+        except WireError as error:
+            for each in due:
+                if each.is_current:
+                    self._callbacks.restart(each.cursor, f"intervals cannot be written down: {error}", False)
+            return
+        for each in due:
+            if each.is_current:
+                each.cursor.recorded(len(each.waiting))
+                self._callbacks.recorded(each.cursor)
+
+    async def _park(self, cursor: Cursor, waiting: tuple[Unrecorded, ...]) -> None:
+        left_out = [record for unrecorded in waiting for record in unrecorded.left_out]
+        if not left_out:
+            return
+        await park(self._target, self._flow, cursor.key, left_out)
+        for parked in left_out:
+            offset = parked.record.offset
+            cursor.limits.forget_record(offset)
+            text = f"the record was put aside, as the target does not take it: {parked.why}"
+            self._callbacks.notice(Notice(cursor.key, "parked", 1, offset, cursor.sending.append_at, text))
+
+
+def _entries(due: _Due) -> Iterator[JournalEntry]:
+    key = due.cursor.key
+    for unrecorded in due.waiting:
+        for part in _split(unrecorded.intervals):
+            yield JournalEntry((key.topic, key.partition), due.cursor.mirror.topic_id, part, unrecorded.filler)
+
+
+def _split(intervals: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:
+    return (intervals[at : at + _MAX_INTERVALS] for at in range(0, len(intervals), _MAX_INTERVALS))

@@ -1,0 +1,79 @@
+"""What is known about the two logs of one partition: where they are, where they begin and end."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heliograph.copy.offset_layout import Gap, Step
+from heliograph.model.intervals import Intervals
+from heliograph.wire.cluster import NO_ID, id_text
+
+
+@dataclass(slots=True)
+class SourceLog:
+    leader: int = -1
+    topic_id: uuid.UUID = NO_ID
+    start: int = 0
+    end: int = -1  # as readers see it
+    high_watermark: int = -1  # beyond `end` while transactions are open
+    fetch_at: int = 0
+    fetch_epoch: int = -1  # leader epoch of the last record before `fetch_at`
+    truncated_at: int | None = None  # the broker says that its log is another one from here on
+
+    @property
+    def id(self) -> str:
+        return id_text(self.topic_id)
+
+    def locate(self, leader: int, topic_id: uuid.UUID, end: int) -> None:
+        self.leader, self.topic_id, self.end = leader, topic_id, end
+
+    def resume(self, start: int, fetch_at: int, fetch_epoch: int) -> None:
+        self.start, self.truncated_at = start, None
+        self.fetched(fetch_at, fetch_epoch)
+
+    def observe(self, start: int, end: int, high_watermark: int) -> bool:
+        """Apply what a fetch response says about the log. Returns whether its end has moved."""
+        moved = (self.end, self.high_watermark) != (end, high_watermark)
+        self.end, self.high_watermark = end, high_watermark
+        self.start = max(self.start, start)
+        return moved
+
+    def fetched(self, next_offset: int, epoch: int) -> None:
+        self.fetch_at, self.fetch_epoch = next_offset, epoch
+
+    def truncated(self, offset: int) -> None:
+        self.truncated_at = offset
+
+
+@dataclass(slots=True)
+class MirrorLog:
+    leader: int = -1
+    topic_id: str = ""
+    start: int = 0
+    filler_end: int = 0  # filler at the mirror's start ends here
+    is_empty: bool = False  # it holds nothing that is to stay
+    preserves_offsets: bool = False  # it has the source's offsets
+    intervals: Intervals = field(default_factory=Intervals)  # as far as they are in the ledger
+
+    def locate(self, leader: int, topic_id: str) -> None:
+        self.leader, self.topic_id = leader, topic_id
+
+    def resume(
+        self, start: int, filler_end: int, is_empty: bool, preserves_offsets: bool, intervals: Intervals
+    ) -> None:
+        self.start, self.filler_end, self.is_empty = start, filler_end, is_empty
+        self.preserves_offsets, self.intervals = preserves_offsets, intervals
+
+    def queued(self, steps: Iterable[Step]) -> None:
+        self.is_empty = self.is_empty and all(isinstance(step, Gap) and step.filler for step in steps)
+
+    def fill_until(self, offset: int) -> None:
+        """Filler is about to be written up to this offset."""
+        self.filler_end = offset
+
+    def stop_preserving(self) -> None:
+        """From here on offsets are translated instead."""
+        self.preserves_offsets = False
+
+    def deleted_before(self, offset: int) -> None:
+        self.start = max(self.start, offset)

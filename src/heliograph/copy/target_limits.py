@@ -1,0 +1,41 @@
+"""What one mirror partition does not take, as far as the target has told."""
+
+from dataclasses import dataclass, field, replace
+
+from heliograph.copy.classify import Rules
+
+
+@dataclass(slots=True)
+class TargetLimits:
+    max_batch_bytes: int = 0  # 0: not known to matter
+    refused_batch_bytes: int = 0  # the size of a batch that the mirror refused
+    refused_records: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
+    send_singly_until: int = 0  # source offset up to which records are sent one by one, to find those it refuses
+
+    def rules(self, rules: Rules, preserve_offsets: bool) -> Rules:
+        if not (self.max_batch_bytes or self.send_singly_until or preserve_offsets):
+            return rules
+        return replace(
+            rules,
+            max_batch_bytes=self.max_batch_bytes,
+            send_singly_until=self.send_singly_until,
+            preserve_offsets=preserve_offsets,
+        )
+
+    def refuse_batch(self, size: int) -> None:
+        """The mirror refuses a batch of this size."""
+        self.refused_batch_bytes = max(self.refused_batch_bytes, size)
+
+    def settle_batch_size(self, max_batch_bytes: int) -> None:
+        self.max_batch_bytes = max_batch_bytes
+        self.refused_batch_bytes = 0
+
+    def refuse_record(self, source_offset: int, why: str) -> None:
+        self.refused_records[source_offset] = why
+
+    def forget_record(self, source_offset: int) -> None:
+        """The record is parked."""
+        self.refused_records.pop(source_offset, None)
+
+    def send_singly_before(self, source_offset: int) -> None:
+        self.send_singly_until = source_offset
