@@ -15,7 +15,7 @@ from clusters import client_for
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.topic_sync import sync_topics
 from heliograph.copy.copier import Copier
-from heliograph.copy.cursor import Cursor, Start
+from heliograph.copy.cursor import Cursor, ResumePoint
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.start_filler import fill
 from heliograph.copy.work import Work
@@ -122,7 +122,7 @@ async def _beginning(stage: Stage, offset: int) -> None:
     (leader,) = await stage.leaders("late")
     cursor = Cursor(MirrorPartition("late", "late", 0), 1 << 62)
     cursor.mirror.locate(leader, "")
-    cursor.start(Start(Position(offset, 0), preserves_offsets=True))
+    cursor.start(ResumePoint(Position(offset, 0), preserves_offsets=True))
     await fill(cursor, stage.source, LeaseClock(float("inf")))
     await append(await stage.source.connection(leader), [("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])], 30.0)
     took = await stage.copied("late", keep=True)

@@ -26,7 +26,8 @@ from clusters import client_for, data
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.packing import Packer
 from heliograph.control.topic_sync import sync_topics
-from heliograph.copy.ledger import Ledger, State
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.ledger_state import LedgerState
 from heliograph.copy.start_filler import _batch
 from heliograph.copy.work import Work
 from heliograph.model.flow import Flow
@@ -144,7 +145,7 @@ class Bench:
         ledger = Ledger(self._target, _LONG)
         await ledger.catch_up()
         for number, history in histories.items():
-            ledger.states[topic, number] = {mirror_id: State(Intervals(pages=history.pages), written=-1)}
+            ledger.states[topic, number] = {mirror_id: LedgerState(Intervals(pages=history.pages), written=-1)}
         await Packer(flow, self._source, self._target, ledger).pack()
         self._ends = {number: history.source for number, history in histories.items()}
         self._ids = source_id, mirror_id
@@ -241,7 +242,7 @@ class Bench:
         intervals = _history(PAGE + PAGE // 2, self._ids[0], rng)
         partitions = [MirrorPartition(f"topic-{number}", f"S.topic-{number}", number) for number in range(1000)]
         for key in partitions:
-            ledger.states[key.topic, key.partition] = {self._ids[1]: State(Intervals(pages=intervals.pages))}
+            ledger.states[key.topic, key.partition] = {self._ids[1]: LedgerState(Intervals(pages=intervals.pages))}
         handed = ledger.hand_over({(key.topic, key.partition): intervals.target for key in partitions})
         work = Work(self._flow(_LONG), "lease", 20.0, tuple(partitions), ledger=handed)
         _say(f"the work of a lease of {len(partitions)} partitions: {len(pickle.dumps(work)) / 1e6:.2f} MB")

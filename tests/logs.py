@@ -11,7 +11,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from heliograph.copy.cursor import Cursor, Start
+from heliograph.copy.cursor import Cursor, ResumePoint
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.start_filler import fill
 from heliograph.model.flow import Cluster, Flow
@@ -264,7 +264,7 @@ class Log:
             found = (await client.metadata([topic])).topics[topic]
             cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62)
             cursor.mirror.locate(found.leaders[0], "")
-            cursor.start(Start(Position(count, 0), preserves_offsets=True))
+            cursor.start(ResumePoint(Position(count, 0), preserves_offsets=True))
             await fill(cursor, client, LeaseClock(float("inf")))
             client.close()
 

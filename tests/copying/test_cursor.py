@@ -4,7 +4,7 @@ import pytest
 
 from heliograph.copy.budget import Budget, Chunk
 from heliograph.copy.classify import Classified, LeftOut, OutgoingBatch
-from heliograph.copy.cursor import Cursor, Start
+from heliograph.copy.cursor import Cursor, ResumePoint
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.recode import Builder, DecodedRecord
@@ -12,7 +12,7 @@ from heliograph.wire.recode import Builder, DecodedRecord
 
 def _cursor(source: int = 100, target: int = 100) -> Cursor:
     cursor = Cursor(MirrorPartition("t", "A.t", 0), 1)
-    cursor.start(Start(Position(source, target, 3), intervals=Intervals([Interval(0, source - target)])))
+    cursor.start(ResumePoint(Position(source, target, 3), intervals=Intervals([Interval(0, source - target)])))
     return cursor
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from heliograph.copy.cursor import Cursor, Start
+from heliograph.copy.cursor import Cursor, ResumePoint
 from heliograph.copy.position import PartitionFacts, Resume
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import TopicPartition
@@ -74,11 +74,11 @@ class Candidate:
         return not self.is_empty and (must_verify or (not is_known and not self.decision.is_decided))
 
     @property
-    def start(self) -> Start:
+    def start(self) -> ResumePoint:
         decision, facts = self.decision, self.facts
         new = decision.new
         is_filling = new is not None and new.fill
-        return Start(
+        return ResumePoint(
             replace(decision.position, epoch=self.epoch),
             decision.foreign_offsets_before,
             decision.preserves_offsets,

@@ -32,7 +32,7 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ResumePoint:
     """From where and how a cursor copies, as `resume` found it."""
 
     position: Position
@@ -106,7 +106,7 @@ class Cursor:
         if self.position is not None and self.position.mirror_id != survey.facts.mirror_id:
             self.position = None  # of a mirror that was deleted
 
-    def start(self, start: Start) -> None:
+    def start(self, start: ResumePoint) -> None:
         """Copy from here on."""
         position, preserves = start.position, start.preserves_offsets
         self.position = replace(position, mirror_id=self.mirror.topic_id)

@@ -1,30 +1,29 @@
-"""The intervals of a flow in their internal topic on the target: read on, write down first.
+"""The intervals of a flow in their internal topic on the target: reads and writes them.
 
 One topic for all leases of the flow, with three partitions: a journal of entries, an index of what is packed of it, and
-pages of packed intervals. In memory are the index and what the journal says since; pages are read when somebody asks
-for their stretch. Who packs and prunes is `heliograph.control.packing`.
+pages of packed intervals. In memory are the index and what the journal says since (`ledger_memory`); a page is read
+when it is needed. `heliograph.control.packing` packs and prunes.
 """
 
 import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
+from heliograph.copy.ledger_memory import LedgerMemory
+from heliograph.copy.ledger_state import Handed, LedgerState
 from heliograph.model.internal_topics import intervals_topic, ledger_topic
 from heliograph.model.intervals import Intervals, NotLoaded
 from heliograph.model.ledger_records import (
     INDEX,
     JOURNAL,
     PAGES,
-    Author,
     Index,
     JournalEntry,
-    Packed,
     about,
-    from_index,
     from_record,
     page_data,
     to_index,
@@ -41,73 +40,7 @@ log = logging.getLogger(__name__)
 
 Known = dict[str, Intervals]  # by mirror id
 T = TypeVar("T")
-_PAGES_LOADED = 4096  # of some kilobytes each
 _AROUND = 200  # intervals that a lease gets of a mirror partition, from its position on
-
-
-@dataclass(slots=True)
-class State:
-    """What is known about one mirror partition, up to the journal's entry at offset `written`, which is by `author`;
-    `written_by_others` is the offset of the last entry that is not."""
-
-    intervals: Intervals
-    written: int = -1
-    since: int = -1
-    time: int = 0
-    era: int = 0
-    packed: Packed | None = None  # as the index has it
-    author: Author = field(default_factory=Author)
-    written_by_others: int = -1
-
-    def counts(self, entry: JournalEntry, author: Author) -> bool:
-        """Whether the author of a decision had read all that others have written about this mirror partition. An entry
-        that its author has given up, and that lands behind a later one of theirs, does not count either."""
-        is_theirs = bool(author.name) and author.name == self.author.name
-        if is_theirs and author.number < self.author.number:
-            return False
-        return entry.seen is None or (self.written_by_others if is_theirs else self.written) < entry.seen
-
-    def has_read(self, record: Record, author: Author) -> None:
-        if author.name != self.author.name:
-            self.written_by_others, self.author = self.written, author
-        elif author.number > self.author.number:
-            self.author = author
-        self.written, self.time = record.offset, record.timestamp
-        self.since = record.offset if self.since < 0 else self.since
-
-    @staticmethod
-    def of(packed: Packed, loaded: Mapping[int, bytes], keep_packed: bool = True) -> "State":
-        intervals = Intervals(pages=packed.pages, loaded=loaded, keep_packed=keep_packed)
-        intervals.filler = packed.filler
-        fields = packed.written, packed.since, packed.time, packed.era, packed
-        return State(intervals, *fields, packed.author, packed.written_by_others)
-
-    def excerpt(self, partition: TopicPartition, mirror_id: str, target: int | None) -> Packed:
-        """For a lease: what it needs to go on at this mirror offset, by default at the last one that is known of."""
-        last = self.intervals.last()
-        if target is None:
-            target = last.end if last is not None else 0
-        try:
-            pages = self.intervals.excerpt(target, _AROUND)
-        except NotLoaded:  # it reads for itself
-            first = self.intervals.first()
-            assert first is not None
-            assert last is not None
-            pages = [Page(first, last, len(self.intervals), NOT_HERE)]
-        fields = self.written, self.since, self.time, self.era, 0, self.intervals.filler, ()
-        return Packed(partition, mirror_id, tuple(pages), *fields, self.author, self.written_by_others)
-
-
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """What a lease gets of its driver's ledger: a few intervals of each of its partitions, and from where on in the
-    journal it reads for itself. Small whatever the history, as Spark carries it to the executor."""
-
-    topic_id: str
-    next_offset: int
-    partitions: frozenset[TopicPartition]
-    states: tuple[tuple[bytes, bytes], ...]  # as records of the index
-    fills: Mapping[tuple[TopicPartition, str], int] = field(default_factory=dict)  # see Intervals.filled_before
 
 
 class Ledger:
@@ -115,38 +48,34 @@ class Ledger:
         self._target = target
         self.topic = ledger_topic(source_alias)
         self._earlier_topic = intervals_topic(source_alias)
-        self.states: dict[TopicPartition, dict[str, State]] = {}
-        self._only: set[TopicPartition] | None = None  # a lease needs no others
-        self._loaded: dict[int, bytes] = {}  # pages that were read, by offset
+        self._memory = LedgerMemory(handed)
         self.index = Index()
         self.is_converted = True  # or the topic of an earlier version has entries that are not packed yet
-        self.earlier_end = -1  # where that one ended
-        self.next_offset = 0
-        self._topic_id = ""
-        self._is_read = False
-        self.knows_gaps = False  # whether some mirrors keep, or kept, the source's offsets
+        self.earlier_end = -1  # where that topic ended
+        self.next_offset = 0 if handed is None else handed.next_offset
+        self._topic_id = "" if handed is None else handed.topic_id
+        self._is_read = handed is not None
         self._author = uuid.uuid4().hex[:12]
         self._numbers = count()
         self._awaited: dict[bytes, bool] = {}  # decisions that are written and not read yet, and whether they count
         self.reading = asyncio.Lock()
-        if handed is not None:
-            self._take_over(handed)
 
-    def _take_over(self, handed: Handed) -> None:
-        self._topic_id, self.next_offset, self._only = handed.topic_id, handed.next_offset, set(handed.partitions)
-        self._is_read = True
-        for record in handed.states:
-            packed = from_index(*record)
-            state = State.of(packed, self._loaded, keep_packed=False)
-            state.intervals.fills_elsewhere = handed.fills.get((packed.partition, packed.mirror_id), 0)
-            self._keep(packed.partition, packed.mirror_id, state)
+    @property
+    def states(self) -> dict[TopicPartition, dict[str, LedgerState]]:
+        """By mirror id."""
+        return self._memory.states
+
+    @property
+    def knows_gaps(self) -> bool:
+        """Whether some mirrors have, or had, the source's offsets."""
+        return self._memory.knows_gaps
 
     def hand_over(self, partitions: Mapping[TopicPartition, int | None]) -> Handed:
-        """What a lease needs that copies these, each from its mirror offset on, if that is known."""
+        """What a lease needs to copy these partitions, each from its mirror offset on, if that is known."""
         states, fills = [], {}
         for partition, target in partitions.items():
             for mirror_id, state in self.states.get(partition, {}).items():
-                packed = state.excerpt(partition, mirror_id, target)
+                packed = state.excerpt(partition, mirror_id, target, _AROUND)
                 states.append((packed.key, to_index(packed)))
                 if filled_before := state.intervals.filled_before:
                     fills[partition, mirror_id] = filled_before
@@ -155,13 +84,13 @@ class Ledger:
     # --- what is known --------------------------------------------------------------------------------------------
 
     def of(self, partition: TopicPartition, mirror_id: str) -> Intervals:
-        return self._state(partition, mirror_id).intervals
+        return self._memory.state(partition, mirror_id).intervals
 
     def all_of(self, partition: TopicPartition) -> Known:
         return {mirror_id: state.intervals for mirror_id, state in self.states.get(partition, {}).items()}
 
     async def ask(self, partition: TopicPartition, mirror_id: str, question: Callable[[Intervals], T]) -> T:
-        """What the intervals of a mirror partition say; the pages that it takes are read."""
+        """Answer a question from the intervals of a mirror partition. Reads the pages that it takes."""
         while True:
             try:
                 return question(self.of(partition, mirror_id))
@@ -169,14 +98,14 @@ class Ledger:
                 await self.load(partition, mirror_id, missing.page)
 
     async def load(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
-        """Read a page, so that whoever has missed it can ask again."""
+        """Read a page that a NotLoaded has named."""
         async with self.reading:
             await self._load_page(partition, mirror_id, page)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Read what has been written since, by whomever."""
+        """Read what was written since the last time, by any process."""
         async with self.reading:
             await self.catch_up_locked()
 
@@ -184,29 +113,26 @@ class Ledger:
         topic = await own_topic(self._target, self.topic)
         start, end = await bounds(self._target, topic, JOURNAL, committed=False)
         if self._is_read and (id_text(topic.id) != self._topic_id or end < self.next_offset):
-            self._begin_again(topic, end)
+            self._topic_changed(topic, end)
         self._topic_id = id_text(topic.id)
         if not self._is_read or start > self.next_offset:  # what is missing in the journal is in the index
-            await self._read_index(topic, end, self._only)
+            await self._read_index(topic, end, self._memory.only)
             self._is_read = True
-        await self._read_journal(topic, max(start, self.next_offset), end, self._only)
+        await self._read_journal(topic, max(start, self.next_offset), end, self._memory.only)
         self.next_offset = max(end, self.next_offset)
         return topic
 
     async def recall(self, partitions: Collection[TopicPartition]) -> None:
-        """Read all that is known about these partitions: a lease gets others, or needs more than it was handed."""
+        """Read everything about these partitions: a lease was assigned others, or needs more than it was handed."""
         async with self.reading:
             await self._recall(set(partitions))
 
     async def _recall(self, partitions: set[TopicPartition]) -> None:
         topic = await own_topic(self._target, self.topic)
         start, end = await bounds(self._target, topic, JOURNAL, committed=False)
-        for partition in partitions:
-            self.states.pop(partition, None)
-        if self._only is not None:
-            self._only |= partitions
+        self._memory.forget(partitions)
         index = await self._read_index(topic, end, partitions)
-        # What lies behind `next_offset` is read again by the others; who has it already passes over it.
+        # What is behind `next_offset` is read again for the other partitions, which skip what they have.
         await self._read_journal(topic, max(start, index.start.journal), end, partitions)
 
     async def _read_index(self, topic: Topic, end: int, only: set[TopicPartition] | None) -> Index:
@@ -216,26 +142,16 @@ class Ledger:
                 index.take(record.key, record.value)
         for partition, packed in index.packed.items():
             if only is None or partition in only:
-                for each in packed.values():
-                    self._take(each, end)
+                for mirror_packed in packed.values():
+                    self._memory.take_packed(mirror_packed, end)
         if only is None:
             self.index = index
             self.next_offset = max(self.next_offset, index.start.journal)
         await self._read_earlier(index, only)
         return index
 
-    def _take(self, packed: Packed, end: int) -> None:
-        known = self.states.get(packed.partition, {}).get(packed.mirror_id)
-        if known is not None and (known.era, known.written) >= (packed.era, packed.written):
-            known.packed = packed
-            return
-        state = State.of(packed, self._loaded, keep_packed=self._only is None)
-        if packed.written >= end:  # the journal has lost what came after that
-            state.written, state.era = end - 1, packed.era + 1
-        self._keep(packed.partition, packed.mirror_id, state)
-
     async def _read_earlier(self, index: Index, only: set[TopicPartition] | None) -> None:
-        """What an earlier version has written to its own topic, as far as that is not packed yet."""
+        """Read what an earlier version has written to its own topic, as far as that is not packed yet."""
         earlier = (await self._target.metadata([self._earlier_topic])).topics[self._earlier_topic]
         if earlier.error:
             return
@@ -252,7 +168,7 @@ class Ledger:
         for record in latest.values():
             entry = from_record(record.key or b"", record.value or b"")
             if only is None or entry.partition in only:
-                state = self._state(entry.partition, entry.mirror_id)
+                state = self._memory.state(entry.partition, entry.mirror_id)
                 await self._put(state, entry)
                 state.time = record.timestamp
 
@@ -264,28 +180,24 @@ class Ledger:
             if only is not None and partition not in only:
                 continue
             entry = from_record(record.key, record.value)
-            state = self._state(entry.partition, entry.mirror_id)
+            state = self._memory.state(entry.partition, entry.mirror_id)
             if record.offset <= state.written:
                 continue
-            counts = state.counts(entry, author)
+            is_accepted = state.accepts(entry, author)
             if record.key in self._awaited:
-                self._awaited[record.key] = counts
-            if counts:
+                self._awaited[record.key] = is_accepted
+            if is_accepted:
                 state = await self._put(state, entry)
-            state.has_read(record, author)
+            state.advance(record, author)
 
-    async def _put(self, state: State, entry: JournalEntry) -> State:
+    async def _put(self, state: LedgerState, entry: JournalEntry) -> LedgerState:
         while True:
             try:
-                state.intervals.put(entry.intervals)
-                break
+                self._memory.put(state, entry)
+                return state
             except NotLoaded as missing:
                 await self._load_page(entry.partition, entry.mirror_id, missing.page)
-                state = self._state(entry.partition, entry.mirror_id)
-        if entry.filler:
-            state.intervals.filler = entry.filler
-        self.knows_gaps |= bool(entry.filler) or entry.intervals[0].fill
-        return state
+                state = self._memory.state(entry.partition, entry.mirror_id)
 
     async def _load_page(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         if page.location == NOT_HERE:
@@ -300,57 +212,33 @@ class Ledger:
             if error.code != OFFSET_OUT_OF_RANGE:
                 raise
         if data is None:
-            self._lose(partition, mirror_id, page)
-            return
-        if len(self._loaded) >= _PAGES_LOADED:
-            del self._loaded[next(iter(self._loaded))]
-        self._loaded[page.location] = data
+            self._memory.lose_page(self.topic, partition, mirror_id, page)
+        else:
+            self._memory.add_page(page, data)
 
-    def _lose(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
-        """A page is gone: what it said cannot be known any more, nor what came before it be told from it."""
-        state = self._state(partition, mirror_id)
-        pages = list(state.intervals.pages)
-        behind = pages[pages.index(page) + 1 :] if page in pages else pages
-        log.error(
-            "topic %s has lost the intervals of %s-%d from mirror offset %d to %d, at offset %d of its partition %d: "
-            "offsets up to there cannot be translated any more",
-            *(self.topic, *partition, page.first.target, page.last.end, page.location, PAGES),
-        )
-        state.intervals.use_pages(behind, state.intervals.tail)
-
-    def _begin_again(self, topic: Topic, end: int) -> None:
-        """The topic was created again, or has lost its last records. What is in memory is written down again by whoever
-        packs; what only the lost topic had is gone."""
-        created_again = id_text(topic.id) != self._topic_id
-        what = "was deleted and created again" if created_again else f"was truncated to offset {end}"
+    def _topic_changed(self, topic: Topic, end: int) -> None:
+        """The topic was created again, or has lost its last records."""
+        is_recreated = id_text(topic.id) != self._topic_id
+        what = "was deleted and created again" if is_recreated else f"was truncated to offset {end}"
         log.warning("internal topic %s %s; what is known of its intervals is written again", self.topic, what)
-        self.next_offset = 0 if created_again else end
-        for state in (state for states in self.states.values() for state in states.values()):
-            state.era, state.written, state.since = state.era + 1, min(state.written, self.next_offset - 1), -1
-            if created_again:
-                state.packed = None
-                here = [page for page in state.intervals.pages if page.data or page.location in self._loaded]
-                state.intervals.use_pages(
-                    [replace(page, location=-1, data=page.data or self._loaded[page.location]) for page in here],
-                    state.intervals.tail,
-                )
-        if created_again:
+        self.next_offset = 0 if is_recreated else end
+        self._memory.topic_truncated(self.next_offset, is_recreated)
+        if is_recreated:
             self.index = Index()
-            self._loaded.clear()
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def write(self, entries: Sequence[JournalEntry]) -> None:
-        """Returns when all in-sync replicas of the target have it."""
+        """Append entries to the journal. Returns when all in-sync replicas have them."""
         if not entries:
             return
         await self._write(to_record(entry, self._author, next(self._numbers)) for entry in entries)
         for entry in entries:
-            await self._put(self._state(entry.partition, entry.mirror_id), entry)
+            await self._put(self._memory.state(entry.partition, entry.mirror_id), entry)
 
     async def decide(self, entries: Sequence[JournalEntry], seen: int) -> list[JournalEntry]:
-        """Write down what comes next for some mirror partitions, by one who had read the journal up to `seen`. A
-        decision does not count if others have written about the same mirror partition since: those are returned."""
+        """Append decisions that are based on the journal up to offset `seen`. Returns those that do not count, because
+        others have written about the same mirror partition since."""
         fenced = [replace(entry, seen=seen) for entry in entries]
         records = [to_record(entry, self._author, next(self._numbers)) for entry in fenced]
         if not records:
@@ -366,13 +254,3 @@ class Ledger:
 
     async def _write(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
-
-    def _state(self, partition: TopicPartition, mirror_id: str) -> State:
-        known = self.states.setdefault(partition, {})
-        if mirror_id not in known:
-            known[mirror_id] = State(Intervals(loaded=self._loaded, keep_packed=self._only is None))
-        return known[mirror_id]
-
-    def _keep(self, partition: TopicPartition, mirror_id: str, state: State) -> None:
-        self.states.setdefault(partition, {})[mirror_id] = state
-        self.knows_gaps |= bool(state.intervals.filler) or state.intervals.filled_before > 0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from heliograph.copy.counts import Counts
-from heliograph.copy.ledger import Handed
+from heliograph.copy.ledger_state import Handed
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Notice, Refusal

@@ -1,0 +1,96 @@
+"""What a process knows of a flow's ledger: the state of each mirror partition, and the pages that were read."""
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+from heliograph.copy.ledger_state import Handed, LedgerState
+from heliograph.model.intervals import Intervals
+from heliograph.model.ledger_records import PAGES, JournalEntry, Packed, from_index
+from heliograph.model.pages import Page
+from heliograph.model.partitions import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_MAX_PAGES = 4096  # of some kilobytes each
+
+
+class LedgerMemory:
+    def __init__(self, handed: Handed | None) -> None:
+        self.states: dict[TopicPartition, dict[str, LedgerState]] = {}  # by mirror id
+        self.only = None if handed is None else set(handed.partitions)  # None: all partitions
+        self.pages: dict[int, bytes] = {}  # by offset
+        self.knows_gaps = False  # whether some mirrors have, or had, the source's offsets
+        for record in () if handed is None else handed.states:
+            packed = from_index(*record)
+            state = LedgerState.of(packed, self.pages, keep_packed=False)
+            assert handed is not None
+            state.intervals.fills_elsewhere = handed.fills.get((packed.partition, packed.mirror_id), 0)
+            self._keep(packed.partition, packed.mirror_id, state)
+
+    def state(self, partition: TopicPartition, mirror_id: str) -> LedgerState:
+        known = self.states.setdefault(partition, {})
+        if mirror_id not in known:
+            known[mirror_id] = LedgerState(Intervals(loaded=self.pages, keep_packed=self.only is None))
+        return known[mirror_id]
+
+    def _keep(self, partition: TopicPartition, mirror_id: str, state: LedgerState) -> None:
+        self.states.setdefault(partition, {})[mirror_id] = state
+        self.knows_gaps |= bool(state.intervals.filler) or state.intervals.filled_before > 0
+
+    def put(self, state: LedgerState, entry: JournalEntry) -> None:
+        """Apply an entry. Raises NotLoaded if that takes a page that was not read."""
+        state.intervals.put(entry.intervals)
+        if entry.filler:
+            state.intervals.filler = entry.filler
+        self.knows_gaps |= bool(entry.filler) or entry.intervals[0].fill
+
+    def take_packed(self, packed: Packed, journal_end: int) -> None:
+        """Apply what the index has, unless more is known."""
+        known = self.states.get(packed.partition, {}).get(packed.mirror_id)
+        if known is not None and (known.era, known.written) >= (packed.era, packed.written):
+            known.packed = packed
+            return
+        state = LedgerState.of(packed, self.pages, keep_packed=self.only is None)
+        if packed.written >= journal_end:  # the journal has lost what came after that
+            state.written, state.era = journal_end - 1, packed.era + 1
+        self._keep(packed.partition, packed.mirror_id, state)
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions are read again, and from now on."""
+        for partition in partitions:
+            self.states.pop(partition, None)
+        if self.only is not None:
+            self.only |= set(partitions)
+
+    def add_page(self, page: Page, data: bytes) -> None:
+        if len(self.pages) >= _MAX_PAGES:
+            del self.pages[next(iter(self.pages))]
+        self.pages[page.location] = data
+
+    def lose_page(self, topic: str, partition: TopicPartition, mirror_id: str, page: Page) -> None:
+        """The topic does not have a page any more: neither it nor what comes before it can be used."""
+        intervals = self.state(partition, mirror_id).intervals
+        pages = list(intervals.pages)
+        behind = pages[pages.index(page) + 1 :] if page in pages else pages
+        log.error(
+            "topic %s has lost the intervals of %s-%d from mirror offset %d to %d, at offset %d of its partition %d: "
+            "offsets up to there cannot be translated any more",
+            *(topic, *partition, page.first.target, page.last.end, page.location, PAGES),
+        )
+        intervals.use_pages(behind, intervals.tail)
+
+    def topic_truncated(self, next_offset: int, is_recreated: bool) -> None:
+        """The journal ends at `next_offset` now. What is in memory is written again when the ledger is packed; what
+        only the lost topic had is gone."""
+        for state in (state for states in self.states.values() for state in states.values()):
+            state.era, state.written, state.since = state.era + 1, min(state.written, next_offset - 1), -1
+            if is_recreated:
+                state.packed = None
+                loaded = [page for page in state.intervals.pages if page.data or page.location in self.pages]
+                state.intervals.use_pages(
+                    [replace(page, location=-1, data=page.data or self.pages[page.location]) for page in loaded],
+                    state.intervals.tail,
+                )
+        if is_recreated:
+            self.pages.clear()
