@@ -32,18 +32,18 @@ def _take(cursor: Cursor, *outgoing: OutgoingBatch, next_source: int, left_out: 
 def test_what_goes_on_without_a_gap_is_not_written_down_and_may_be_sent() -> None:
     cursor = _cursor()
     assert not _take(cursor, _parcel((100, 10)), _parcel((110, 5)), next_source=115)
-    assert cursor.may_send == 1
+    assert cursor.sending.free_slots == 1
 
 
 def test_what_comes_behind_a_gap_waits_until_it_is_written_down() -> None:
     cursor = _cursor()
     assert _take(cursor, _parcel((100, 10)), _parcel((112, 5)), next_source=117)
-    assert cursor.may_send == 0
-    (waiting,) = cursor.write_ahead
+    assert cursor.sending.free_slots == 0
+    (waiting,) = cursor.sending.write_ahead
     assert [(one.target, one.source, one.count) for one in waiting.intervals] == [(100, 100, 10), (110, 112, 5)]
     cursor.mirror.intervals.put(waiting.intervals)
     cursor.recorded(1)
-    assert cursor.may_send == 1
+    assert cursor.sending.free_slots == 1
     assert not _take(cursor, _parcel((117, 5)), next_source=122)
 
 
@@ -54,16 +54,16 @@ def test_the_first_batch_after_a_start_and_after_a_pause_goes_alone(monkeypatch:
     cursor = _cursor()
     _take(cursor, *(_parcel((100 + number, 1)) for number in range(20)), next_source=120)
     sent = cursor.sending.pop(cursor.generation)
-    assert cursor.may_send == 0
+    assert cursor.sending.free_slots == 0
     cursor.sending.settle(sent)
     cursor.landed(sent)
-    assert cursor.may_send == 5
+    assert cursor.sending.free_slots == 5
     now += 0.9
-    assert cursor.may_send == 5
+    assert cursor.sending.free_slots == 5
     now += 0.2
-    assert cursor.may_send == 1
+    assert cursor.sending.free_slots == 1
     cursor.sending.pop(cursor.generation)
-    assert cursor.may_send == 0
+    assert cursor.sending.free_slots == 0
 
 
 def test_a_record_that_is_being_parked_is_not_passed_over_before_it_is() -> None:
@@ -79,7 +79,7 @@ def test_what_was_fetched_before_a_fault_is_not_passed_over() -> None:
     cursor = _cursor()
     assert _take(cursor, _parcel((102, 1)), next_source=103)
     cursor.restart("the connection was lost", is_suspicious=False)
-    cursor.recorded(len(cursor.write_ahead))
+    cursor.recorded(len(cursor.sending.write_ahead))
     assert cursor.position == Position(100, 100)
 
 
@@ -110,7 +110,7 @@ def test_what_waits_to_be_written_down_makes_all_that_follows_wait_too() -> None
     cursor.mirror.intervals.put([Interval(105, 106, 15)])
     assert _take(cursor, _parcel((100, 20)), next_source=121)
     assert _take(cursor, _parcel((121, 5)), next_source=126)
-    for one in cursor.write_ahead:
+    for one in cursor.sending.write_ahead:
         cursor.mirror.intervals.put(one.intervals)
     found = cursor.mirror.intervals.covering(124)
     assert found is not None

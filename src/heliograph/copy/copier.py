@@ -92,7 +92,7 @@ class Copier:
         for cursor in self.cursors:
             cursor.finish()
         until = time.monotonic() + _DRAIN
-        while any(cursor.has_requests_in_flight for cursor in self.cursors) and time.monotonic() < until:
+        while any(not cursor.is_settled for cursor in self.cursors) and time.monotonic() < until:
             await asyncio.sleep(0.005)
 
     def _current_cursors(self) -> Sequence[Cursor]:

@@ -18,7 +18,7 @@ from heliograph.copy.send_queue import SendQueue, Sent
 from heliograph.copy.survey import Survey
 from heliograph.copy.target_limits import TargetLimits
 from heliograph.copy.work import Copied
-from heliograph.copy.write_ahead import WriteAheadQueue, plan_of
+from heliograph.copy.write_ahead import plan_of
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Refusal
@@ -52,7 +52,6 @@ class Cursor:
         "generation",
         "has_started",
         "key",
-        "ledger_loaded",
         "limits",
         "mirror",
         "position",
@@ -62,7 +61,6 @@ class Cursor:
         "sending",
         "source",
         "state",
-        "write_ahead",
     )
 
     def __init__(
@@ -80,9 +78,8 @@ class Cursor:
         self.state = State.RESUMING
         self.generation = 0  # grows with each restart, so that responses to an earlier one are recognized
         self.source = SourceLog()
-        self.mirror = MirrorLog()
+        self.mirror = MirrorLog(ledger_loaded=ledger_loaded)
         self.sending = SendQueue(producer_id)
-        self.write_ahead = WriteAheadQueue()
         self.gap_fill = gap_fill or GapFill()
         self.retry = RetryState()
         self.limits = TargetLimits()
@@ -91,11 +88,6 @@ class Cursor:
         self.copied = Copied(stay=stay)
         self.refusal: Refusal | None = None
         self.previous = previous  # of the same partition in this lease: what it has in flight comes first
-        self.ledger_loaded = ledger_loaded  # whether the ledger has read all about this partition
-
-    def loaded(self) -> None:
-        """The ledger has read all about this partition."""
-        self.ledger_loaded = True
 
     # --- resuming ---------------------------------------------------------------------------------------------------
 
@@ -125,11 +117,6 @@ class Cursor:
         """The next restart finds the position in the logs alone."""
         self.position = None
 
-    def source_truncated(self, offset: int) -> None:
-        """The source has another log from this offset on."""
-        self.source.truncated(offset)
-        self.position = None
-
     # --- copying ----------------------------------------------------------------------------------------------------
 
     @property
@@ -138,46 +125,45 @@ class Cursor:
 
     def take(self, classified: Classified, chunk: Chunk) -> bool:
         """Queue what was fetched. Returns whether something must be in the ledger before it may be sent."""
-        waiting = len(self.write_ahead)
+        sending, mirror = self.sending, self.mirror
+        waiting = len(sending.write_ahead)
         if classified.left_out:
-            self.write_ahead.add_left_out(self.sending.plan_at, classified.left_out)
-        batches = self._take_preserving(classified, chunk) if self.mirror.preserves_offsets else classified.outgoing
-        sending = self.sending
-        self._plan(plan_of(batches, sending.plan_at, self.source.id, sending.planned_foreign_offsets))
+            sending.write_ahead.add_left_out(sending.plan_at, classified.left_out)
+        batches = self._take_preserving(classified, chunk) if mirror.preserves_offsets else classified.outgoing
+        plan = plan_of(batches, sending.plan_at, self.source.id, sending.planned_foreign_offsets)
+        sending.plan(plan, mirror.intervals)
         self._queue(batches, chunk)
         self.source.fetched(classified.next_source, classified.epoch)
-        if not batches and not self.mirror.preserves_offsets and not self.write_ahead:
+        if not batches and not mirror.preserves_offsets and not sending.write_ahead:
             self._pass_over()
-        return len(self.write_ahead) > waiting
+        return len(sending.write_ahead) > waiting
 
     def _take_preserving(self, classified: Classified, chunk: Chunk) -> list[OutgoingBatch]:
         """Queue records and gaps up to a gap that is too wide to be filled. Returns the batches behind that."""
-        settings, sending = self.gap_fill.settings, self.sending
+        settings, sending, mirror = self.gap_fill.settings, self.sending, self.mirror
         assert settings is not None
         steps = lay_out(classified, sending.plan_at, classified.aborted if self.gap_fill.copies_aborted else ())
         wide = _too_wide(steps, settings.most_gap)
-        can_fill = self.mirror.is_empty and self.gap_fill.can_fill_start
+        can_fill = mirror.is_empty and self.gap_fill.can_fill_start
         if wide == 0 and can_fill and steps[0].count <= settings.most_filler:
             begin = sending.plan_at + steps[0].count
-            self._plan([Interval(begin, begin, 0, self.source.id, sending.planned_foreign_offsets, fill=True)])
-            self.mirror.fill_until(begin)
+            fill = Interval(begin, begin, 0, self.source.id, sending.planned_foreign_offsets, fill=True)
+            sending.plan([fill], mirror.intervals)
+            mirror.fill_until(begin)
             self._queue([Gap(sending.plan_at, steps.pop(0).count, filler=True)])
             wide = _too_wide(steps, settings.most_gap)
         preserved = steps[:wide]
         if preserved:
             plan = plan_of_layout(preserved, sending.plan_at, self.source.id, sending.planned_foreign_offsets)
-            self._plan(plan, self.gap_fill.name)
+            sending.plan(plan, mirror.intervals, self.gap_fill.name)
             self._queue(preserved, chunk)
         if wide is None:
             return []
         gap = steps[wide]
         assert isinstance(gap, Gap)
-        self.mirror.stop_preserving()
+        mirror.stop_preserving()
         self.gap_fill.give_up(gap)
         return [step for step in steps[wide:] if isinstance(step, OutgoingBatch)]
-
-    def _plan(self, plan: list[Interval], filler: str = "") -> None:
-        self.write_ahead.add_plan(self.sending.plan_at, plan, self.mirror.intervals, filler)
 
     def _queue(self, steps: Sequence[Step], chunk: Chunk | None = None) -> None:
         self.sending.add(steps, chunk)
@@ -185,9 +171,9 @@ class Cursor:
 
     def recorded(self, count: int) -> None:
         """The first `count` entries of the write-ahead queue are in the ledger."""
-        self.write_ahead.written(count)
+        self.sending.write_ahead.written(count)
         # Where all that was fetched has just been dropped, nothing is passed over.
-        if self.state is State.COPYING and not self.write_ahead and not self.mirror.preserves_offsets:
+        if self.state is State.COPYING and not self.sending.write_ahead and not self.mirror.preserves_offsets:
             self._pass_over()
 
     def _pass_over(self) -> None:
@@ -199,16 +185,9 @@ class Cursor:
             self.position = replace(self.position, source=at, epoch=epoch)
 
     @property
-    def may_send(self) -> int:
-        """How many more batches may be in flight."""
-        return 0 if self.write_ahead.blocks(self.sending.append_at) else self.sending.free_slots
-
-    @property
     def gap(self) -> Gap | None:
-        """The gap to fill now: what comes before it has landed, and the ledger has it."""
-        if self.state is not State.COPYING or self.write_ahead.blocks(self.sending.append_at):
-            return None
-        return self.sending.next_gap
+        """The gap to fill now."""
+        return self.sending.next_gap if self.state is State.COPYING else None
 
     def filled(self) -> None:
         """The gap is in the mirror, which ends where the gap ends."""
@@ -251,29 +230,25 @@ class Cursor:
         self._abandon(State.DROPPED)
 
     def _abandon(self, state: State) -> None:
-        self.drop_queue()
+        self._clear_queue()
         self.generation += 1
         self.state = state
 
     def finish(self) -> None:
         """Send nothing new. The part of a gap that is being filled is the last."""
-        self.drop_queue()
+        self._clear_queue()
         if self.gap_fill.in_flight:
             self.generation += 1
 
-    def drop_queue(self) -> None:
+    def _clear_queue(self) -> None:
         self.sending.clear()
         self.gap_fill.reset()
-        self.write_ahead.clear()
-
-    @property
-    def has_requests_in_flight(self) -> bool:
-        return bool(self.sending.in_flight or self.gap_fill.in_flight)
 
     @property
     def is_settled(self) -> bool:
         """Nothing of this partition is in flight any more, so its mirror does not change while we look at it."""
-        return not self.has_requests_in_flight and (self.previous is None or self.previous.is_settled)
+        is_quiet = not self.sending.in_flight and not self.gap_fill.in_flight
+        return is_quiet and (self.previous is None or self.previous.is_settled)
 
 
 def _too_wide(steps: list[Step], most: int) -> int | None:

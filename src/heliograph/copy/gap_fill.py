@@ -15,6 +15,7 @@ class GapFill:
     marked: int = 0  # and for which it has ended
     can_fill_start: bool = True  # whether filler at the mirror's start could be deleted again
     copies_aborted: bool = True  # False: the target refuses aborted records, so they are plain gaps
+    is_filling_start: bool = False
     too_wide: Gap | None = None  # the gap for which the source's offsets were given up
 
     @property
@@ -39,6 +40,14 @@ class GapFill:
     def reset(self) -> None:
         """Another gap comes next."""
         self.requested = self.marked = 0
+
+    def claim_start(self) -> bool:
+        """Whether the caller is the one to fill the mirror's start; `release_start` ends that."""
+        is_first, self.is_filling_start = not self.is_filling_start, True
+        return is_first
+
+    def release_start(self) -> None:
+        self.is_filling_start = False
 
     def refuse_start(self) -> None:
         """Filler cannot be deleted from this mirror."""

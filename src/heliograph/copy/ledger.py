@@ -8,7 +8,7 @@ when it is needed. `heliograph.control.packing` packs and prunes.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import TypeVar
@@ -232,7 +232,8 @@ class Ledger:
         """Append entries to the journal. Returns when all in-sync replicas have them."""
         if not entries:
             return
-        await self._write(to_record(entry, self._author, next(self._numbers)) for entry in entries)
+        records = [to_record(entry, self._author, next(self._numbers)) for entry in entries]
+        await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
         for entry in entries:
             await self._put(self._memory.state(entry.partition, entry.mirror_id), entry)
 
@@ -245,12 +246,9 @@ class Ledger:
             return []
         self._awaited.update(dict.fromkeys((key for key, _value in records), False))
         try:
-            await self._write(records)
+            await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
             await self.catch_up()
             return [entry for entry, (key, _value) in zip(entries, records, strict=True) if not self._awaited[key]]
         finally:
             for key, _value in records:
                 del self._awaited[key]
-
-    async def _write(self, records: Iterable[tuple[bytes, bytes]]) -> None:
-        await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)

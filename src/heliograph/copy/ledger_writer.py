@@ -52,7 +52,7 @@ class LedgerWriter:
         """Write what must be written before batches are sent, for all cursors that wait for it at once."""
         while True:
             self._wake.clear()
-            due = [_Due(cursor, cursor.generation, tuple(cursor.write_ahead)) for cursor in self._cursors]
+            due = [_Due(cursor, cursor.generation, tuple(cursor.sending.write_ahead)) for cursor in self._cursors]
             self._cursors.clear()
             if not due:
                 await self._wake.wait()

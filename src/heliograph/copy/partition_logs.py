@@ -54,6 +54,7 @@ class MirrorLog:
     is_empty: bool = False  # it holds nothing that is to stay
     preserves_offsets: bool = False  # it has the source's offsets
     intervals: Intervals = field(default_factory=Intervals)  # as far as they are in the ledger
+    ledger_loaded: bool = True  # whether the ledger has read all about it
 
     def locate(self, leader: int, topic_id: str) -> None:
         self.leader, self.topic_id = leader, topic_id
@@ -63,6 +64,9 @@ class MirrorLog:
     ) -> None:
         self.start, self.filler_end, self.is_empty = start, filler_end, is_empty
         self.preserves_offsets, self.intervals = preserves_offsets, intervals
+
+    def ledger_was_loaded(self) -> None:
+        self.ledger_loaded = True
 
     def queued(self, steps: Iterable[Step]) -> None:
         self.is_empty = self.is_empty and all(isinstance(step, Gap) and step.filler for step in steps)

@@ -55,7 +55,6 @@ class Pipeline:
         self._gap_filler = GapFiller(target, lease_transactional_id_prefix(flow.name, work.number), clock, self)
         self._resumer = Resumer(flow, source, target, self._ledger, self._gap_filler, self)
         self._fills_gaps = False
-        self._filling: set[Cursor] = set()  # whose mirror's start is being filled
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
 
@@ -157,8 +156,7 @@ class Pipeline:
                 self._writer(cursor.mirror.leader).offer(cursor)
         elif not gap.filler:
             self._gap_filler.offer(cursor)
-        elif cursor not in self._filling:
-            self._filling.add(cursor)
+        elif cursor.gap_fill.claim_start():
             self._tasks.start(self._fill_start(cursor), drains=True)
 
     async def _fill_start(self, cursor: Cursor) -> None:
@@ -176,7 +174,7 @@ class Pipeline:
                 self.restart(cursor, f"the mirror cannot be filled up: {error}", False)
         finally:
             cursor.gap_fill.end()
-            self._filling.discard(cursor)
+            cursor.gap_fill.release_start()
         self.gaps_filled([cursor])
         self.settled([cursor])
 

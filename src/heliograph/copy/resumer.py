@@ -64,10 +64,10 @@ class Resumer:
     async def _resume(self, due: list[Cursor]) -> None:
         flow = self._flow
         try:
-            if unloaded := [cursor for cursor in due if not cursor.ledger_loaded]:
+            if unloaded := [cursor for cursor in due if not cursor.mirror.ledger_loaded]:
                 await self._ledger.recall({(cursor.key.topic, cursor.key.partition) for cursor in unloaded})
                 for cursor in unloaded:
-                    cursor.loaded()
+                    cursor.mirror.ledger_was_loaded()
             await settle_limits(due, self._target, flow.may_raise_limits, self._callbacks.notice)
             ready = await resume(due, flow, self._source, self._target, self._ledger, self._gaps, self._callbacks)
             for leader in {cursor.mirror.leader for cursor in ready}:

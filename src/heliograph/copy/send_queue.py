@@ -1,4 +1,4 @@
-"""What is on its way to one mirror partition: queued batches and gaps, and the batches in flight."""
+"""What is on its way to one mirror partition: queued batches and gaps, what they wait for, and batches in flight."""
 
 import time
 from collections import deque
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from heliograph.copy.budget import Chunk
 from heliograph.copy.classify import OutgoingBatch
 from heliograph.copy.offset_layout import Gap, Step
+from heliograph.copy.write_ahead import WriteAheadQueue
+from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.batches import Batch, rewrite, sequence
 
 # A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
@@ -39,11 +41,13 @@ class SendQueue:
         "queued_bytes",
         "sequence_confirmed_at",
         "steps",
+        "write_ahead",
     )
 
     def __init__(self, producer_id: int) -> None:
         self.producer_id = producer_id
         self.steps: deque[tuple[Step, Chunk | None]] = deque()
+        self.write_ahead = WriteAheadQueue()
         self.queued_bytes = 0
         self.in_flight: deque[Sent] = deque()
         self.append_at = 0  # the mirror offset of the next step to be sent
@@ -69,8 +73,8 @@ class SendQueue:
 
     @property
     def next_gap(self) -> Gap | None:
-        """The gap that comes next, if all before it has landed."""
-        if not self.steps or self.in_flight:
+        """The gap to fill now: all before it has landed, and the ledger has it."""
+        if not self.steps or self.in_flight or self._is_blocked:
             return None
         step = self.steps[0][0]
         return step if isinstance(step, Gap) else None
@@ -78,6 +82,14 @@ class SendQueue:
     @property
     def next_size(self) -> int:
         return self.steps[0][0].size
+
+    @property
+    def _is_blocked(self) -> bool:
+        return self.write_ahead.blocks(self.append_at)
+
+    def plan(self, plan: Sequence[Interval], recorded: Intervals, filler: str = "") -> None:
+        """What is queued next will have these intervals."""
+        self.write_ahead.add_plan(self.plan_at, plan, recorded, filler)
 
     def add(self, steps: Sequence[Step], chunk: Chunk | None = None) -> None:
         for step in steps:
@@ -100,7 +112,7 @@ class SendQueue:
         right behind would land in its place; so the first goes alone. It may forget us, too: it looks every some
         minutes, and goes by the records' own times. So the first after a pause goes alone as well.
         """
-        if isinstance(self.steps[0][0], Gap):
+        if self._is_blocked or isinstance(self.steps[0][0], Gap):
             return 0
         confirmed_at = self.sequence_confirmed_at
         is_confirmed = confirmed_at is not None and time.monotonic() - confirmed_at < _CONFIRMED_FOR
@@ -153,3 +165,4 @@ class SendQueue:
                 chunk.release()
         self.steps.clear()
         self.queued_bytes = 0
+        self.write_ahead.clear()

@@ -116,7 +116,7 @@ class Writer:
             if not self._mine(cursor) or not cursor.sending.steps:
                 self._in_line.remove(cursor)
                 continue
-            if cursor.may_send > 0:
+            if cursor.sending.free_slots > 0:
                 if request and size + cursor.sending.next_size > self._writing.max_request_size:
                     self._line.appendleft(cursor)
                     break
