@@ -95,14 +95,14 @@ def test_a_flow_keeps_to_its_bytes_per_second(pair: Pair, topic: str) -> None:
     assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
 
 
-def test_a_pace_gives_back_what_was_not_used_only_for_a_moment() -> None:
-    pace = RateLimiter(1_000_000.0)
-    assert pace.most(50 * MIB) == 500_000
-    assert pace.most(1000) == 1000
-    assert RateLimiter(0.0).most(50 * MIB) == 50 * MIB
-    pace.spent(1_000_000)
+def test_unused_bytes_per_second_are_saved_up_for_a_moment_only() -> None:
+    limiter = RateLimiter(1_000_000.0)
+    assert limiter.limit(50 * MIB) == 500_000
+    assert limiter.limit(1000) == 1000
+    assert RateLimiter(0.0).limit(50 * MIB) == 50 * MIB
+    limiter.spent(1_000_000)
     began = time.monotonic()
-    asyncio.run(pace.wait())
+    asyncio.run(limiter.wait())
     assert time.monotonic() - began > 0.3
 
 

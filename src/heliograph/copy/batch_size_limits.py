@@ -1,4 +1,4 @@
-"""When a mirror does not take a batch for its size: raise its limit, or learn it and keep within."""
+"""When a mirror refuses a batch for its size: raise the mirror's limit, or keep within it."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 async def settle_limits(
     cursors: Sequence[Cursor], target: ClusterClient, may_raise: bool, notice: Callable[[Notice], None]
 ) -> None:
-    """For each mirror that has refused a batch. A WireError means: not settled, try again."""
+    """Raise or read the limits of mirrors that have refused a batch. Raises a WireError if that must be retried."""
     for mirror in {cursor.key.mirror for cursor in cursors if cursor.limits.refused_batch_bytes}:
         concerned = [cursor for cursor in cursors if cursor.key.mirror == mirror and cursor.limits.refused_batch_bytes]
         needed = max(cursor.limits.refused_batch_bytes for cursor in concerned)
@@ -25,27 +25,26 @@ async def settle_limits(
             raise configs
         limits = {name: int(configs[name].value or 0) for name in LIMITS}
         low = {name: str(_next_power(needed)) for name, value in limits.items() if value < needed}
-        raised = may_raise and bool(low) and await _raised(target, mirror, low)
+        raised = may_raise and bool(low) and await _raise_limits(target, mirror, low)
         for cursor in concerned:
             at = cursor.position
             if raised:
                 cursor.limits.settle_batch_size(0)
-                text = (
-                    f"a batch of {needed} bytes needed {' and '.join(f'{k}={v}' for k, v in low.items())} on the mirror"
-                )
+                settings = " and ".join(f"{name}={value}" for name, value in low.items())
+                text = f"a batch of {needed} bytes needed {settings} on the mirror"
                 if at is not None:
                     notice(Notice(cursor.key, "limit-raised", 0, at.source, at.target, text))
             else:
                 cursor.limits.settle_batch_size(min(limits.values()))
 
 
-async def _raised(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:
+async def _raise_limits(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:
     try:
         error = (await change_configs(target, {mirror: values}))[mirror]
     except BrokerError as refused:
         error = refused
     if error is not None:
-        log.debug("mirror %s: limits may not be raised: %s", mirror, error)
+        log.debug("mirror %s: its limits cannot be raised: %s", mirror, error)
     return error is None
 
 

@@ -74,7 +74,7 @@ class Candidate:
         return not self.is_empty and (must_verify or (not is_known and not self.decision.is_decided))
 
     @property
-    def start(self) -> ResumePoint:
+    def resume_point(self) -> ResumePoint:
         decision, facts = self.decision, self.facts
         new = decision.new
         is_filling = new is not None and new.fill

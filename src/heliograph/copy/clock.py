@@ -1,8 +1,10 @@
-"""The clock that leases go by: it runs on while the machine sleeps, as those of others do."""
+"""The clock of leases. It does not stop while the machine sleeps, as those of other machines do not."""
 
 import time
 
-_SINCE_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)  # Linux; elsewhere the clock may stand still in sleep
+_SINCE_BOOT: int | None = getattr(
+    time, "CLOCK_BOOTTIME", None
+)  # Linux; elsewhere the clock may stop while the machine sleeps
 
 
 def now() -> float:

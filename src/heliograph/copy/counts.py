@@ -1,4 +1,4 @@
-"""What a lease has done in all, in a fixed set of numbers, however many partitions it has."""
+"""What a lease has done in total: a fixed set of numbers, however many partitions it has."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,22 +21,22 @@ class Amount:
 
 @dataclass(slots=True)
 class Counts:
-    """`appended` is by compression and by how the batches came about: as they were fetched, or why they were encoded
-    anew. `throttled` are the seconds in which a broker of the source, or of the target, had told us to stay away."""
+    """`appended` is by compression and by whether batches were sent as they were fetched, or why they were re-encoded.
+    `throttled` are the seconds in which a broker of the source or of the target has throttled us."""
 
     appended: dict[tuple[str, str], Amount] = field(default_factory=dict)
     throttled: dict[str, float] = field(default_factory=lambda: {SOURCE: 0.0, TARGET: 0.0})
 
     @property
     def records(self) -> int:
-        return sum(one.records for one in self.appended.values())
+        return sum(amount.records for amount in self.appended.values())
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self.appended.values())
+        return sum(amount.size for amount in self.appended.values())
 
     def append(self, codec: str, reencode_reason: str, records: int, size: int) -> None:
-        """One batch has landed."""
+        """Count a batch that has landed."""
         kind = codec, reencode_reason or AS_IT_IS
         amount = self.appended.get(kind)
         if amount is None:
@@ -58,7 +58,9 @@ class Counts:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "appended": [[*kind, one.batches, one.records, one.size] for kind, one in self.appended.items()],
+            "appended": [
+                [*kind, amount.batches, amount.records, amount.size] for kind, amount in self.appended.items()
+            ],
             "throttled": {side: round(seconds, 3) for side, seconds in self.throttled.items()},
         }
 

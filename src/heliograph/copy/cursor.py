@@ -98,15 +98,15 @@ class Cursor:
         if self.position is not None and self.position.mirror_id != survey.facts.mirror_id:
             self.position = None  # of a mirror that was deleted
 
-    def start(self, start: ResumePoint) -> None:
+    def start(self, point: ResumePoint) -> None:
         """Copy from here on."""
-        position, preserves = start.position, start.preserves_offsets
+        position, preserves = point.position, point.preserves_offsets
         self.position = replace(position, mirror_id=self.mirror.topic_id)
         self.has_started = True
         self.previous = None
-        self.source.resume(start.source_start, position.source, position.epoch)
-        self.mirror.resume(start.mirror_start, start.filler_end, start.mirror_is_empty, preserves, start.intervals)
-        self.sending.start(position.target, start.foreign_offsets_before)
+        self.source.resume(point.source_start, position.source, position.epoch)
+        self.mirror.resume(point.mirror_start, point.filler_end, point.mirror_is_empty, preserves, point.intervals)
+        self.sending.start(position.target, point.foreign_offsets_before)
         self.retry.started()
         self.state = State.COPYING
         if preserves and position.source > position.target:

@@ -1,4 +1,4 @@
-"""Writes what batches wait for: parks records that the mirror does not take, and records intervals in the ledger."""
+"""Writes what batches wait for: parks records that the mirror refuses, and writes intervals to the ledger."""
 
 import asyncio
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class LedgerWriter:
         except WireError as error:
             for each in due:
                 if each.is_current:
-                    self._callbacks.restart(each.cursor, f"intervals cannot be written down: {error}", False)
+                    self._callbacks.restart(each.cursor, f"intervals cannot be written to the ledger: {error}", False)
             return
         for each in due:
             if each.is_current:
@@ -84,7 +84,7 @@ class LedgerWriter:
         for parked in left_out:
             offset = parked.record.offset
             cursor.limits.forget_record(offset)
-            text = f"the record was put aside, as the target does not take it: {parked.why}"
+            text = f"the record was parked, as the target refuses it: {parked.why}"
             self._callbacks.notice(Notice(cursor.key, "parked", 1, offset, cursor.sending.append_at, text))
 
 

@@ -1,4 +1,4 @@
-"""The levels of Heliograph's loggers, as the driver has them and leases follow."""
+"""The levels of Heliograph's loggers: the driver's are used in leases, too."""
 
 import logging
 
@@ -6,16 +6,16 @@ _OURS = "heliograph"
 
 
 def levels() -> dict[str, int]:
-    """Those that were set, by name; the others go by the nearest above them."""
-    found = list(logging.Logger.manager.loggerDict.items())  # others may come from threads meanwhile
+    """The levels that were set, by logger name."""
+    loggers = list(logging.Logger.manager.loggerDict.items())  # a copy: other threads may add loggers
     return {
-        name: one.level
-        for name, one in found
-        if isinstance(one, logging.Logger) and one.level and (name == _OURS or name.startswith(f"{_OURS}."))
+        name: logger.level
+        for name, logger in loggers
+        if isinstance(logger, logging.Logger) and logger.level and (name == _OURS or name.startswith(f"{_OURS}."))
     }
 
 
 def use_levels(wanted: dict[str, int]) -> None:
-    """These, and no others."""
+    """Set these levels, and reset all others."""
     for name in levels().keys() | wanted.keys():
         logging.getLogger(name).setLevel(wanted.get(name, logging.NOTSET))

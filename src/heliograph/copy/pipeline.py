@@ -118,7 +118,7 @@ class Pipeline:
         writers = {cursor.mirror.leader: self._writer(cursor.mirror.leader) for cursor in cursors}
         for cursor in cursors:
             if cursor.gap is None:
-                writers[cursor.mirror.leader].line_up(cursor)
+                writers[cursor.mirror.leader].enqueue(cursor)
             else:
                 self._offer(cursor)
         for writer in writers.values():
@@ -130,7 +130,7 @@ class Pipeline:
             if cursor.state in (State.RESUMING, State.DROPPED):
                 self._resumer.wake()
             if cursor.source.leader in self._readers:
-                self._readers[cursor.source.leader].has_room(cursor)
+                self._readers[cursor.source.leader].room_freed(cursor)
             if cursor.gap is not None:
                 self._offer(cursor)
         for reader in self._readers.values():

@@ -1,11 +1,11 @@
-"""Not faster than asked for: the bytes per second that a lease may fetch."""
+"""Limits the bytes per second that a lease fetches."""
 
 import asyncio
 import time
 
-# What was left unused is not saved up for longer than this, and one fetch brings no more than that.
+# Unused bytes are saved up for this long, and one fetch brings no more than that.
 _BURST = 0.5
-_LEAST = 64 * 1024
+_MIN_FETCH = 64 * 1024
 
 
 class RateLimiter:
@@ -13,12 +13,12 @@ class RateLimiter:
         self.rate = bytes_per_second  # may be changed at any time; 0: no limit
         self._free_at = 0.0
 
-    def most(self, size: int) -> int:
-        """What to fetch at once where so much were possible."""
-        return min(size, max(_LEAST, int(self.rate * _BURST))) if self.rate else size
+    def limit(self, size: int) -> int:
+        """How much of `size` to fetch at once."""
+        return min(size, max(_MIN_FETCH, int(self.rate * _BURST))) if self.rate else size
 
     async def wait(self) -> None:
-        """Until what was fetched so far is within the limit."""
+        """Wait until what was fetched so far is within the limit."""
         pause = self._free_at - time.monotonic() if self.rate else 0.0
         if pause > 0:
             await asyncio.sleep(pause)

@@ -1,6 +1,6 @@
-"""Reading: one loop per source leader that fetches for all its partitions that have room for more.
+"""Reading: one loop per source leader, which fetches for all its partitions that have room for more.
 
-The broker remembers what is asked for (a fetch session), so a round costs what has changed since the last one: which
+The broker remembers what is fetched (a fetch session), so a request costs what has changed since the last one: which
 cursors moved, filled up or have room again. Idle partitions cost nothing.
 """
 
@@ -19,7 +19,7 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name, lacking
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchPartition, FetchSession, Limits
 
-# While a partition that is full now waits for its appends, do not sit out a long poll for the others.
+# While a full partition waits for its appends, the others do not long-poll.
 _SHORT_WAIT = 0.005
 _SMALLEST_FETCH = 64 * 1024
 
@@ -45,21 +45,21 @@ class Reader:
         self._rules = rules
         self._callbacks = callbacks
         self._cursors: dict[TopicPartition, Cursor] = {}
-        self._asked: dict[TopicPartition, tuple[Cursor, int]] = {}  # with the generation that asked
-        self._changed: dict[Cursor, None] = {}  # whose ask may be another one than the broker knows
-        self._dropped: set[TopicPartition] = set()  # that the broker need not remember any more
-        self._full: set[Cursor] = set()  # would read on if there were room
+        self._fetched: dict[TopicPartition, tuple[Cursor, int]] = {}  # in the session, with the cursor's generation
+        self._changed: dict[Cursor, None] = {}  # the session may have to be changed for them
+        self._dropped: set[TopicPartition] = set()  # to be removed from the session
+        self._full: set[Cursor] = set()  # readable, but without room
         self._overloaded: set[int] = set()  # target leaders whose share of memory is used up
         self._wake = asyncio.Event()
 
     def update(self, cursor: Cursor) -> None:
-        """Something about this cursor changed: it may read from here, or not any more, or has room again."""
-        self._cursors[_place(cursor)] = cursor
+        """Something about this cursor changed: whether it is readable, from where, or its room."""
+        self._cursors[_partition_of(cursor)] = cursor
         self._changed[cursor] = None
         self._wake.set()
 
-    def has_room(self, cursor: Cursor) -> None:
-        """A batch of this cursor is done with."""
+    def room_freed(self, cursor: Cursor) -> None:
+        """A batch of this cursor is not held any more."""
         if cursor in self._full or not cursor.is_readable:
             self._changed[cursor] = None
 
@@ -71,19 +71,19 @@ class Reader:
             try:
                 connection = await self._source.dedicated_connection(self._node)
             except WireError as error:
-                self._lose_all(f"source broker {self._node}: {error}")
+                self._restart_all(f"source broker {self._node}: {error}")
                 await self._idle()
                 continue
             isolation = READ_COMMITTED if self._reading.committed_only else READ_UNCOMMITTED
             session = FetchSession(connection, isolation)
             self._changed = dict.fromkeys(self._cursors.values())
-            self._asked.clear()
+            self._fetched.clear()
             self._dropped.clear()
             try:
                 while True:
                     await self._round(session)
             except WireError as error:
-                self._lose_all(f"source broker {self._node}: {error}")
+                self._restart_all(f"source broker {self._node}: {error}")
             finally:
                 connection.close()
 
@@ -91,17 +91,17 @@ class Reader:
         if not self._enough_memory():
             await self._idle()
             return
-        wanted = self._news()
-        if not self._asked:
+        wanted = self._session_changes()
+        if not self._fetched:
             await self._idle()
             return
         await self._rate_limiter.wait()
-        short = bool(self._full)
-        size = self._rate_limiter.most(min(self._reading.fetch_max_bytes, self._budget.allowance))
+        is_short = bool(self._full)
+        size = self._rate_limiter.limit(min(self._reading.fetch_max_bytes, self._budget.allowance))
         limits = Limits(
             max(size, 1),
-            1 if short else self._reading.fetch_min_bytes,
-            _SHORT_WAIT if short else self._reading.fetch_max_wait,
+            1 if is_short else self._reading.fetch_min_bytes,
+            _SHORT_WAIT if is_short else self._reading.fetch_max_wait,
         )
         self._budget.reserve(size)  # until the response is here and counts itself
         try:
@@ -113,7 +113,7 @@ class Reader:
         self._rate_limiter.spent(sum(len(answer.data) for answer in answers))
         if session.throttled:
             self._callbacks.throttled(SOURCE, session.throttled)
-            await asyncio.sleep(session.throttled)  # the broker would only keep the next request waiting
+            await asyncio.sleep(session.throttled)  # the broker would only delay the next request
 
     async def _idle(self) -> None:
         self._wake.clear()
@@ -122,26 +122,26 @@ class Reader:
     def _enough_memory(self) -> bool:
         return self._budget.allowance >= min(_SMALLEST_FETCH, self._budget.limit // (2 * self._budget.readers))
 
-    def _news(self) -> list[FetchPartition]:
-        """Partitions to ask for from a new place; others are noted to be left out."""
+    def _session_changes(self) -> list[FetchPartition]:
+        """The partitions to fetch from a new offset; those to remove are added to `_dropped`."""
         self._update_overloaded()
         wanted = []
         changed, self._changed = self._changed, {}
         for cursor in changed:
-            place = _place(cursor)
+            partition = _partition_of(cursor)
             self._full.discard(cursor)
-            mine = cursor.source.leader == self._node and cursor.is_readable
-            if mine and self._has_room(cursor):
-                wanted.append(self._ask(cursor))
-                self._asked[place] = (cursor, cursor.generation)
-                self._dropped.discard(place)
+            is_mine = cursor.source.leader == self._node and cursor.is_readable
+            if is_mine and self._has_room(cursor):
+                wanted.append(self._fetch_partition(cursor))
+                self._fetched[partition] = (cursor, cursor.generation)
+                self._dropped.discard(partition)
                 continue
-            if mine:
+            if is_mine:
                 self._full.add(cursor)
             else:
-                self._cursors.pop(place, None)
-            if self._asked.pop(place, None) is not None:
-                self._dropped.add(place)
+                self._cursors.pop(partition, None)
+            if self._fetched.pop(partition, None) is not None:
+                self._dropped.add(partition)
         return wanted
 
     def _update_overloaded(self) -> None:
@@ -158,7 +158,7 @@ class Reader:
             and cursor.mirror.leader not in self._overloaded
         )
 
-    def _ask(self, cursor: Cursor) -> FetchPartition:
+    def _fetch_partition(self, cursor: Cursor) -> FetchPartition:
         size = self._reading.max_partition_fetch_bytes
         return FetchPartition(
             cursor.key.topic,
@@ -170,24 +170,24 @@ class Reader:
         )
 
     def _take(self, wanted: list[FetchPartition], answers: list[Fetched]) -> None:
-        silent = {partition.place for partition in wanted}
+        silent = {fetch.place for fetch in wanted}
         for answer in answers:
-            place = (answer.topic, answer.partition)
-            silent.discard(place)
-            cursor, generation = self._asked.get(place, (None, 0))
+            partition = (answer.topic, answer.partition)
+            silent.discard(partition)
+            cursor, generation = self._fetched.get(partition, (None, 0))
             if cursor is not None and cursor.generation == generation and cursor.is_readable:
                 self._take_answer(cursor, answer)
-        for place in silent:  # asked for, and nothing to say: all is copied
-            cursor, generation = self._asked.get(place, (None, 0))
+        for partition in silent:  # fetched, and nothing new: all is copied
+            cursor, generation = self._fetched.get(partition, (None, 0))
             if cursor is not None and cursor.generation == generation:
-                _rest(cursor)
+                _succeed_if_idle(cursor)
 
     def _take_answer(self, cursor: Cursor, answer: Fetched) -> None:
         if answer.error == OFFSET_OUT_OF_RANGE:
-            # Retention has overtaken us or the source lost its end; finding the position anew, from the logs alone,
-            # tells which.
+            # Retention has overtaken us or the source was truncated: finding the position from the logs alone tells
+            # which.
             cursor.forget_position()
-            self._callbacks.restart(cursor, f"the source has no offset {cursor.source.fetch_at} now", True)
+            self._callbacks.restart(cursor, f"source offset {cursor.source.fetch_at} is out of range", True)
             return
         if answer.error in TRANSIENT:
             self._callbacks.restart(cursor, f"source: {error_name(answer.error)}", False)
@@ -195,7 +195,9 @@ class Reader:
         if answer.diverged is not None:
             cursor.source.truncated(answer.diverged)
             cursor.forget_position()
-            self._callbacks.restart(cursor, f"the source was cut back to {answer.diverged} and written anew", False)
+            self._callbacks.restart(
+                cursor, f"the source was truncated to offset {answer.diverged} and written again", False
+            )
             return
         if answer.error:
             text = f"the source refuses to be read: {error_name(answer.error)}{lacking(answer.error, 'Read')}"
@@ -207,7 +209,7 @@ class Reader:
         if answer.data:
             self._queue(cursor, answer)
         else:
-            _rest(cursor)
+            _succeed_if_idle(cursor)
 
     def _queue(self, cursor: Cursor, answer: Fetched) -> None:
         source, limits = cursor.source, cursor.limits
@@ -222,16 +224,16 @@ class Reader:
         self.update(cursor)
         self._callbacks.queued(cursor, must_be_recorded)
 
-    def _lose_all(self, reason: str) -> None:
+    def _restart_all(self, reason: str) -> None:
         for cursor in list(self._cursors.values()):
             if cursor.source.leader == self._node and cursor.is_readable:
                 self._callbacks.restart(cursor, reason, False)
 
 
-def _place(cursor: Cursor) -> TopicPartition:
+def _partition_of(cursor: Cursor) -> TopicPartition:
     return cursor.key.topic, cursor.key.partition
 
 
-def _rest(cursor: Cursor) -> None:
+def _succeed_if_idle(cursor: Cursor) -> None:
     if cursor.sending.is_idle:
         cursor.retry.succeeded()

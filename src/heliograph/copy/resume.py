@@ -66,10 +66,10 @@ async def resume(
         _report(candidate, callbacks.notice)
         if candidate.verify_again:
             candidate.cursor.retry.verify_next()
-            why = "others have written to the mirror: what is ours is compared once more"
+            why = "others have written to the mirror: its own records are compared again"
             callbacks.restart(candidate.cursor, why, False)
         else:
-            candidate.cursor.start(candidate.start)
+            candidate.cursor.start(candidate.resume_point)
     return [candidate.cursor for candidate in passed if not candidate.verify_again]
 
 
@@ -84,7 +84,7 @@ def _not_ready(surveyed: Survey, log_end: int | WireError | None) -> str | None:
     if log_end is None or mirror_end >= log_end:
         return None
     written = f"offsets {mirror_end} to {log_end - 1} of the mirror are written but not on all in-sync replicas yet"
-    return f"{written}; copying goes on when they are: see that the replicas of the mirror are up"
+    return f"{written}; copying continues when they are; check that all replicas of the mirror are up"
 
 
 def _facts_for(cursor: Cursor, surveyed: Survey) -> PartitionFacts:

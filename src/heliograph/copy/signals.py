@@ -1,9 +1,8 @@
-"""What driver and running leases say to each other, through an internal topic on the target.
+"""Messages between the driver and running leases, in an internal topic on the target.
 
-Spark brings word from a task only when it ends, and cancels without asking. So commands (end this lease, go on with
-that one, take these partitions as well, log more) go through one partition and progress through the other of a topic
-with short retention. Losing a message does no harm: a lease ends by itself, and its outcome repeats all that its
-progress said.
+Spark reports from a task only when it ends, and its cancellation cannot be handled. So commands (end this lease, extend
+that one, change the partitions, change log levels) go through one partition, and progress through the other, of a topic
+with short retention. Losing a message does no harm: a lease ends by itself, and its outcome repeats its progress.
 """
 
 import json
@@ -27,10 +26,10 @@ class EndLease:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The answer to a lease that asked for more time: it has it, counted from when it asked.
+    """More time for a lease that has asked for it, counted from when it asked.
 
-    So by its own clock a lease ends before the driver thinks so, whatever the messages took. If Spark has started the
-    same lease again, only the last `attempt` is granted anything.
+    So by its own clock a lease ends before the driver's deadline for it, however long messages take. If Spark has
+    started the same lease again, only the last `attempt` is granted time.
     """
 
     attempt: int
@@ -39,24 +38,24 @@ class Grant:
 
 
 def grant_command(grants: Mapping[str, Grant]) -> tuple[bytes, bytes]:
-    said = {lease: [one.attempt, one.ask, one.bytes_per_second] for lease, one in grants.items()}
-    return b"grant", json.dumps(said, separators=(",", ":")).encode()
+    values = {lease: [grant.attempt, grant.ask, grant.bytes_per_second] for lease, grant in grants.items()}
+    return b"grant", json.dumps(values, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Partitions that a running lease is to copy as well, and others that it is to leave."""
+    """Partitions that are added to a running lease, and others that it must drop."""
 
     added: tuple[MirrorPartition, ...]
     dropped: tuple[MirrorPartition, ...]
 
 
 def change_command(changes: Mapping[str, Change]) -> tuple[bytes, bytes]:
-    said = {
-        lease: [[_fields(one) for one in some] for some in (change.added, change.dropped)]
+    values = {
+        lease: [[_fields(partition) for partition in partitions] for partitions in (change.added, change.dropped)]
         for lease, change in changes.items()
     }
-    return b"change", json.dumps(said, separators=(",", ":")).encode()
+    return b"change", json.dumps(values, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class LogLevels:
 
 
 def levels_command(levels: Mapping[str, int]) -> tuple[bytes, bytes]:
-    """Log levels from now on, for all leases."""
+    """For all leases."""
     return b"levels", json.dumps(levels, separators=(",", ":")).encode()
 
 
@@ -93,10 +92,10 @@ def command_for(lease: str, key: bytes | None, value: bytes | None) -> Command |
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a running lease says of itself: totals so far, and the partitions that changed since the last report.
+    """What a running lease reports: totals so far, and the partitions that changed since the last report.
 
-    `notices` are numbered from `first_notice` on: the lease's outcome will have them all again. With `ask` above zero,
-    it asks for more time.
+    `notices` are numbered from `first_notice` on: the lease's outcome has them all again. With `ask` above zero the
+    lease asks for more time.
     """
 
     lease: str
@@ -113,36 +112,53 @@ class Report:
             "attempt": self.attempt,
             "ask": self.ask,
             "counts": self.counts.to_json(),
-            "changed": [[*_fields(one), *_progress(at)] for one, at in self.changed.items()],
-            "open": [[*_fields(one), at.high_watermark] for one, at in self.changed.items() if _is_open(at)],
+            "changed": [[*_fields(partition), *_progress(at)] for partition, at in self.changed.items()],
+            "open": [
+                [*_fields(partition), at.high_watermark] for partition, at in self.changed.items() if _is_open(at)
+            ],
             "refusals": [
-                [*_fields(one.partition), one.reason, one.source_offset, one.target_offset, one.text, one.final]
-                for one in self.refusals
+                [
+                    *_fields(refusal.partition),
+                    refusal.reason,
+                    refusal.source_offset,
+                    refusal.target_offset,
+                    refusal.text,
+                    refusal.final,
+                ]
+                for refusal in self.refusals
             ],
             "first_notice": self.first_notice,
             "notices": [
-                [*_fields(one.partition), one.kind, one.count, one.source_offset, one.target_offset, one.text]
-                for one in self.notices
+                [
+                    *_fields(notice.partition),
+                    notice.kind,
+                    notice.count,
+                    notice.source_offset,
+                    notice.target_offset,
+                    notice.text,
+                ]
+                for notice in self.notices
             ],
         }
         return self.lease.encode(), json.dumps(value, separators=(",", ":")).encode()
 
     @classmethod
-    def from_record(cls, key: bytes, value: bytes) -> "Report":
+    def from_record(cls, lease: bytes, value: bytes) -> "Report":
         fields = json.loads(value)
-        is_open = {MirrorPartition(*place): high_watermark for *place, high_watermark in fields.get("open", ())}
+        opened = fields.get("open", ())
+        open_transactions = {MirrorPartition(*key): high_watermark for *key, high_watermark in opened}
         return cls(
-            key.decode(),
+            lease.decode(),
             fields["attempt"],
             fields["ask"],
             Counts.from_json(fields["counts"]),
             {
-                (one := MirrorPartition(topic, mirror, partition)): Progress(
-                    Position(source, target, epoch, *mirror_id),  # older versions do not tell it
+                (key := MirrorPartition(topic, mirror, partition)): Progress(
+                    Position(source, target, epoch, *mirror_id),  # older versions do not write it
                     end,
                     Copied(records, size, newest, landed, stay),
                     start,
-                    is_open.get(one, end),
+                    open_transactions.get(key, end),
                 )
                 for topic, mirror, partition, source, target, epoch, start, end, *more in fields["changed"]
                 for records, size, newest, landed, stay, *mirror_id in (more,)
@@ -160,7 +176,7 @@ class Report:
 
 
 def _is_open(at: Progress) -> bool:
-    """Whether records wait behind a transaction."""
+    """Whether records wait for a transaction to end."""
     return at.high_watermark > at.source_end
 
 
@@ -171,5 +187,5 @@ def _fields(partition: MirrorPartition) -> tuple[str, str, int]:
 def _progress(at: Progress) -> tuple[int | str, ...]:
     position, copied = at.position, at.copied
     totals = copied.records, copied.size, copied.newest, copied.landed, copied.stay
-    place = position.source, position.target, position.epoch, at.source_start, at.source_end
-    return *place, *totals, position.mirror_id
+    offsets = position.source, position.target, position.epoch, at.source_start, at.source_end
+    return *offsets, *totals, position.mirror_id

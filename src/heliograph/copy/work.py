@@ -1,4 +1,4 @@
-"""What a lease is told and what it answers: small picklable values that travel between driver and executors."""
+"""What a lease gets and what it returns: small picklable values that travel between driver and executors."""
 
 from dataclasses import dataclass, field
 
@@ -13,9 +13,9 @@ from heliograph.model.problems import Notice, Refusal
 class Work:
     """A lease: copy these partitions for some seconds.
 
-    `positions` are where earlier leases of this run left off, to save checking what is known; they are never believed
-    against the target's log. `ledger` is what the driver knew of intervals; the copier reads on from there. Likewise
-    it heeds commands from `commands_from` on, so that nothing said between planning and start is missed.
+    `positions` are where earlier leases of this run ended. They save checks, and the target's log overrides them.
+    `ledger` is what the driver knew of intervals; the copier reads on from there. Commands are read from offset
+    `commands_from` on, so that none between planning and start is missed.
     """
 
     flow: Flow
@@ -35,8 +35,9 @@ ALIGNING = "aligning"
 
 @dataclass(slots=True)
 class Copied:
-    """What a lease has copied of one partition so far; of the last batch, the newest record's time and when it landed,
-    in milliseconds since 1970, -1 if unknown. A partition that leaves the lease and comes back begins another stay."""
+    """What a lease has copied of one partition so far. `newest` and `landed` are of the last batch: its newest record's
+    time and when it landed, in milliseconds since 1970, -1 if unknown. A partition that leaves the lease and comes back
+    begins another stay."""
 
     records: int = 0
     size: int = 0
@@ -52,10 +53,10 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a partition stands: its position, and where a read-committed reader of the source ends (-1: unknown).
+    """The position of a partition, and where a read_committed reader of the source ends (-1: unknown).
 
-    `source_start` is where the source begins: what retention has left. `high_watermark` is beyond `source_end` while a
-    transaction is open there.
+    `source_start` is where the source begins, by retention. `high_watermark` is beyond `source_end` while a transaction
+    is open there.
     """
 
     position: Position

@@ -1,8 +1,8 @@
-"""Appending: one outbox per target leader that sends queued batches, several requests in flight.
+"""Appending: one writer per target leader, which sends queued batches with several requests in flight.
 
-A Produce request may carry one batch per partition (INVALID_RECORD otherwise), so requests are filled across
-partitions. Nothing is sent after the lease's deadline: a copier that was frozen meanwhile and wakes up must not send
-what another has copied since.
+A Produce request may hold one batch per partition only (INVALID_RECORD otherwise), so requests are filled across
+partitions. Nothing is sent after the lease's deadline: a copier that was frozen and wakes up must not send what another
+has copied since.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from heliograph.wire.errors import (
     lacking,
 )
 
-_REQUESTS = 5
+_MAX_REQUESTS = 5
 _DUPLICATE_SEQUENCE_NUMBER = 46
 _UNKNOWN_PRODUCER_ID = 59
-# Somebody else, most likely an earlier lease of ours, got there first: look at the log's end and go on from it.
+# Another producer, most likely an earlier lease of ours, has appended first: resume from the log's end.
 _SEQUENCE_ERRORS = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, _DUPLICATE_SEQUENCE_NUMBER, _UNKNOWN_PRODUCER_ID})
 _TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
-# It is the records' fault, not the sender's: others may be taken.
+# The records are refused, not the producer: other records may be accepted.
 _RECORD_ERRORS = frozenset({INVALID_RECORD, INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE, *_TOO_LARGE})
 
 
@@ -60,30 +60,30 @@ class Writer:
         self._clock = clock
         self._parks = parks
         self._callbacks = callbacks
-        self._line: deque[Cursor] = deque()  # partitions with something to send, in turn
-        self._in_line: set[Cursor] = set()
-        self._under_way = 0
+        self._queue: deque[Cursor] = deque()  # cursors with something to send, in turn
+        self._queued: set[Cursor] = set()
+        self._in_flight = 0
         self._throttled_until = 0.0
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has something to send."""
-        self.line_up(cursor)
+        self.enqueue(cursor)
         self.pump()
 
-    def line_up(self, cursor: Cursor) -> None:
-        if cursor not in self._in_line:
-            self._in_line.add(cursor)
-            self._line.append(cursor)
+    def enqueue(self, cursor: Cursor) -> None:
+        if cursor not in self._queued:
+            self._queued.add(cursor)
+            self._queue.append(cursor)
 
     def pump(self) -> None:
-        """Send as much as may be under way."""
+        """Send as much as may be in flight."""
         if self._connection is None or self._connection.closed:
-            if self._line and (self._opening is None or self._opening.done()):
+            if self._queue and (self._opening is None or self._opening.done()):
                 self._opening = asyncio.get_running_loop().create_task(self._open())
             return
-        while self._line and self._under_way < _REQUESTS and self._may_send():
+        while self._queue and self._in_flight < _MAX_REQUESTS and self._may_send():
             if not self._send(self._connection):
                 return
 
@@ -98,32 +98,32 @@ class Writer:
     async def _open(self) -> None:
         try:
             self._connection = await self._target.connection(self._node)
-        except Exception as error:  # whatever it was, those who wait must hear of it
-            line, self._line = self._line, deque()
-            self._in_line.clear()
-            for cursor in line:
-                if self._mine(cursor):
+        except Exception as error:  # whatever it is, cursors that wait must be restarted
+            waiting, self._queue = self._queue, deque()
+            self._queued.clear()
+            for cursor in waiting:
+                if self._is_mine(cursor):
                     self._callbacks.restart(cursor, f"target broker {self._node}: {error}", False)
             return
         self.pump()
 
     def _send(self, connection: Connection) -> bool:
-        """One request, with one batch of each partition whose turn it is; whether there was anything to send."""
+        """Send one request, with one batch of each partition whose turn it is. Returns whether there was any."""
         request: list[tuple[Cursor, Sent]] = []
         size = 0
-        for _ in range(len(self._line)):
-            cursor = self._line.popleft()
-            if not self._mine(cursor) or not cursor.sending.steps:
-                self._in_line.remove(cursor)
+        for _ in range(len(self._queue)):
+            cursor = self._queue.popleft()
+            if not self._is_mine(cursor) or not cursor.sending.steps:
+                self._queued.remove(cursor)
                 continue
             if cursor.sending.free_slots > 0:
                 if request and size + cursor.sending.next_size > self._writing.max_request_size:
-                    self._line.appendleft(cursor)
+                    self._queue.appendleft(cursor)
                     break
                 sent = cursor.sending.pop(cursor.generation)
                 size += sent.outgoing.batch.size
                 request.append((cursor, sent))
-            self._line.append(cursor)  # for its next turn; the empty ones leave the line then
+            self._queue.append(cursor)  # for its next turn; empty ones leave the queue then
         if not request:
             return False
         batches = [
@@ -134,57 +134,57 @@ class Writer:
             )
             for cursor, sent in request
         ]
-        self._under_way += 1
+        self._in_flight += 1
         answer = append(connection, batches, self._writing.request_timeout)
         answer.add_done_callback(lambda done: self._answered(request, done))
         return True
 
     def _answered(self, request: list[tuple[Cursor, Sent]], done: "asyncio.Future[list[Appended]]") -> None:
-        self._under_way -= 1
+        self._in_flight -= 1
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = {} if failure is not None else {(answer.topic, answer.partition): answer for answer in done.result()}
         for cursor, sent in request:
             cursor.sending.settle(sent)
             answer = answers.get((cursor.key.mirror, cursor.key.partition))
             if cursor.generation != sent.generation:
-                self._judge_late(cursor, sent, answer)
+                self._handle_late(cursor, sent, answer)
             elif answer is None:
                 self._callbacks.restart(cursor, f"target broker {self._node}: {failure}", False)
             else:
-                self._judge(cursor, sent, answer)
+                self._handle(cursor, sent, answer)
         self._callbacks.settled([cursor for cursor, _sent in request])
-        self._heed(max((answer.throttled for answer in answers.values()), default=0.0))
+        self._pause(max((answer.throttled for answer in answers.values()), default=0.0))
         self.pump()
 
-    def _heed(self, throttled: float) -> None:
-        """A broker over its quota answers late and says for how long it will not listen."""
+    def _pause(self, throttled: float) -> None:
+        """Send nothing while the broker throttles us."""
         if throttled > 0:
             self._callbacks.throttled(TARGET, throttled)
             self._throttled_until = time.monotonic() + throttled
             asyncio.get_running_loop().call_later(throttled + 0.001, self.pump)
 
-    def _mine(self, cursor: Cursor) -> bool:
+    def _is_mine(self, cursor: Cursor) -> bool:
         return cursor.mirror.leader == self._node and cursor.state is State.COPYING
 
-    def _judge_late(self, cursor: Cursor, sent: Sent, answer: Appended | None) -> None:
-        """An answer for a batch from before the last fault: good or bad it changes nothing. If it went astray, looking
-        at the mirror's last batch, which is done where the position is not known, will show it."""
+    def _handle_late(self, cursor: Cursor, sent: Sent, answer: Appended | None) -> None:
+        """A response for a batch from before the last restart changes nothing. If the batch landed elsewhere, the look
+        at the mirror's last batch, which follows where the position is not known, will show it."""
         if answer is not None and answer.error == 0 and answer.base_offset != sent.target_offset:
             cursor.forget_position()
 
-    def _astray(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
-        """It landed in another place: somebody else writes here. Looking at the log tells what belongs to whom."""
+    def _handle_misplaced(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
+        """It landed at another offset: somebody else writes to the mirror. The log shows what belongs to whom."""
         cursor.forget_position()
         text = f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}"
         self._callbacks.restart(cursor, f"{text}: somebody else writes to this mirror, or it has lost records", True)
 
-    def _judge(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
+    def _handle(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
         batch, limit = sent.outgoing.batch, cursor.limits.max_batch_bytes
         if answer.error == 0 and answer.base_offset == sent.target_offset:
             cursor.landed(sent)
             self._callbacks.landed(cursor, sent)
         elif answer.error == 0:
-            self._astray(cursor, sent, answer)
+            self._handle_misplaced(cursor, sent, answer)
         elif answer.error in _SEQUENCE_ERRORS:
             self._callbacks.restart(
                 cursor, f"target: {error_name(answer.error)} at mirror offset {sent.target_offset}", True
@@ -193,16 +193,16 @@ class Writer:
             self._callbacks.restart(cursor, f"target: {error_name(answer.error)}", False)
         elif answer.error in _TOO_LARGE and (not limit or batch.size > limit):
             cursor.limits.refuse_batch(batch.size)
-            self._callbacks.restart(cursor, f"the mirror does not take a batch of {batch.size} bytes", False)
+            self._callbacks.restart(cursor, f"the mirror refuses a batch of {batch.size} bytes", False)
         elif answer.error in _RECORD_ERRORS and self._parks:
-            self._single_out(cursor, sent, answer)
+            self._find_refused_records(cursor, sent, answer)
         else:
             cursor.give_up(
                 "refused-by-target", _refused(batch, answer), sent.outgoing.source_offset, sent.target_offset
             )
 
-    def _single_out(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
-        """Find the records that are refused, so that the others can go on without them."""
+    def _find_refused_records(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
+        """Find the records that are refused, so that the others can be copied without them."""
         offsets = [first + number for first, count in sent.outgoing.runs for number in range(count)]
         why = error_name(answer.error)
         if answer.bad:
@@ -217,15 +217,15 @@ class Writer:
 
 def _refused(batch: Batch, answer: Appended) -> str:
     refused = f"the target refuses the batch of {batch.count} records, {batch.size} bytes: {error_name(answer.error)}"
-    if answer.error == INVALID_TIMESTAMP:  # the broker's own words have its clock in them, and are others every time
+    if answer.error == INVALID_TIMESTAMP:  # the broker's message contains its clock, so it would be new every time
         limits = "message.timestamp.after.max.ms and .before.max.ms of the mirror"
-        return f"{refused}; its newest record is of {_moment(batch.max_timestamp)}, and {limits} are the limits"
-    said = (f" ({answer.message})" if answer.message else "") + lacking(answer.error, "Write")
-    blame = f"; to blame is record {answer.bad[0][0]} of the batch: {answer.bad[0][1]}" if answer.bad else ""
-    return f"{refused}{said}{blame}"
+        return f"{refused}; its newest record is of {_time_text(batch.max_timestamp)}, and {limits} are the limits"
+    message = (f" ({answer.message})" if answer.message else "") + lacking(answer.error, "Write")
+    record = f"; it refuses record {answer.bad[0][0]} of the batch: {answer.bad[0][1]}" if answer.bad else ""
+    return f"{refused}{message}{record}"
 
 
-def _moment(milliseconds: int) -> str:
+def _time_text(milliseconds: int) -> str:
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
