@@ -1,6 +1,6 @@
 """The script to give to spark-submit: `spark-submit heliograph_submit.py run mm2.properties`.
 
-It stands beside the package and not in it, because spark-submit puts a script's folder on the path, where our `copy`
+It is beside the package and not in it, because spark-submit puts a script's directory on the path, where our `copy`
 would hide Python's own.
 """
 

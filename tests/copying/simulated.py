@@ -9,7 +9,7 @@ from heliograph.copy.candidate import Candidate
 from heliograph.copy.classify import Rules, classify
 from heliograph.copy.consumer_view import records_in
 from heliograph.copy.cursor import Cursor
-from heliograph.copy.log_access import BothLogs, Found
+from heliograph.copy.log_access import Batches, BothLogs
 from heliograph.copy.position import PartitionFacts, Resume, next_position
 from heliograph.copy.verify import verified
 from heliograph.model.flow import CONTINUE, MIB, Policies
@@ -174,10 +174,10 @@ class Simulated(BothLogs):
     async def ask(self, _one: Candidate, question: Callable[[Intervals], T]) -> T:
         return question(self.logs.intervals)
 
-    async def originals(self, wanted: dict[TopicPartition, int]) -> Found:
+    async def originals(self, wanted: dict[TopicPartition, int]) -> Batches:
         return {place: _holding(self.logs.source, offset) for place, offset in wanted.items()}
 
-    async def copies(self, wanted: dict[TopicPartition, int]) -> Found:
+    async def copies(self, wanted: dict[TopicPartition, int]) -> Batches:
         return {place: _holding(self.logs.mirror, offset) for place, offset in wanted.items()}
 
     async def source_records(self, _one: Candidate, start: int, end: int) -> AsyncIterator[DecodedRecord]:

@@ -40,7 +40,7 @@ OLD, SENT = _numbered("old", 100), _numbered("r", 10)
 
 
 @pytest.mark.parametrize(
-    ("after", "goes_on", "twice", "only_here"),
+    ("after", "goes_on", "twice", "only_in_mirror"),
     [
         ([b"x", *SENT], 100, 10, 0),
         ([*SENT, b"x"], 110, 0, 0),
@@ -57,14 +57,14 @@ OLD, SENT = _numbered("old", 100), _numbered("r", 10)
     ],
 )
 def test_copying_goes_on_with_the_first_record_that_was_not_copied(
-    after: list[bytes | None], goes_on: int, twice: int, only_here: int
+    after: list[bytes | None], goes_on: int, twice: int, only_in_mirror: int
 ) -> None:
     logs = _cut_and_rewritten(OLD, SENT, after)
     found = logs.recover(cut_at=100)
     assert found.position is not None
     assert (found.position.source, found.position.target) == (goes_on, 110)
     assert found.counts.get("copied-twice", 0) == twice
-    assert found.counts.get("source-truncated", 0) == only_here
+    assert found.counts.get("source-truncated", 0) == only_in_mirror
     _check_all_is_there(logs)
     assert logs.recover().counts == {}
 
@@ -128,7 +128,7 @@ def test_equal_records_cost_no_more_than_others() -> None:
     tail = MirrorTail([(place, b"a" if place % 2 else b"b") for place in range(many)], 0)
     for offset in range(many):
         tail.match(offset, b"a")
-    assert (tail.matched, tail.twice, tail.only_here) == (many // 2, 0, many // 2)
+    assert (tail.matched, tail.twice, tail.only_in_mirror) == (many // 2, 0, many // 2)
 
 
 _records = st.lists(st.sampled_from([None, *(b"%d" % number for number in range(6))]), max_size=12)

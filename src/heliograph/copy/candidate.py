@@ -1,11 +1,12 @@
 """A cursor with the position that was found for it, while that is being verified."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from heliograph.copy.cursor import Cursor, ResumePoint
-from heliograph.copy.position import PartitionFacts, Resume
+from heliograph.copy.position import Event, PartitionFacts, Resume
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.model.partitions import TopicPartition
+from heliograph.model.partitions import Position, TopicPartition
 from heliograph.wire.batches import Batch, sequence
 
 
@@ -72,6 +73,24 @@ class Candidate:
         is_known = self.decision.position == self.cursor.position and bool(self.facts.source_id)
         must_verify = self.cursor.retry.must_verify
         return not self.is_empty and (must_verify or (not is_known and not self.decision.is_decided))
+
+    def continue_at(
+        self, source: int, foreign_offsets_before: int, events: Iterable[Event], verify_again: bool = False
+    ) -> None:
+        """Replace the decision: a new interval begins at the mirror's end, with this source offset."""
+        end = self.facts.mirror_end
+        new = Interval(end, source, 0, self.facts.source_id, foreign_offsets_before)
+        self.decision = Resume(Position(source, end), new, foreign_offsets_before, events=tuple(events))
+        self.verify_again = verify_again
+
+    def verified(self, epoch: int) -> None:
+        """The last copied record is what the source has, with this leader epoch."""
+        self.epoch = epoch
+
+    def reload(self, intervals: Intervals) -> None:
+        """More pages were read: verify from the beginning."""
+        self.intervals = intervals
+        self.corrections.clear()
 
     @property
     def resume_point(self) -> ResumePoint:

@@ -2,9 +2,8 @@
 
 import time
 
-_SINCE_BOOT: int | None = getattr(
-    time, "CLOCK_BOOTTIME", None
-)  # Linux; elsewhere the clock may stop while the machine sleeps
+# Linux only; elsewhere the clock may stop while the machine sleeps.
+_SINCE_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def now() -> float:

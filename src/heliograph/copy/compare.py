@@ -1,8 +1,7 @@
-"""Comparing a mirror with its source, record for record: key, value, headers, time, in order. For the demo and tests.
+"""Compares a mirror with its source, record by record: key, value, headers, timestamp, order. For the demo and tests.
 
-Batches that are the same bytes are not decoded. What a reader of the source does not see (markers, aborted
-transactions) is left out; what a copy must change (offsets, producer fields, sometimes batch boundaries) is not looked
-at.
+Batches with the same bytes are not decoded. What a reader of the source does not see (markers, aborted transactions) is
+left out; what a copy must change (offsets, producer fields, sometimes batch boundaries) is not compared.
 """
 
 from collections import deque
@@ -25,11 +24,12 @@ class Compared:
     difference: str | None
 
 
-async def compare(source: ClusterClient, target: ClusterClient, one: MirrorPartition) -> Compared:
-    """Walk both logs from their starts to their present ends; stop at the first difference."""
-    topic = (await source.metadata([one.topic])).topics[one.topic]
-    mirror = (await target.metadata([one.mirror])).topics[one.mirror]
-    originals, copies = _Records(source, topic, one.partition), _Records(target, mirror, one.partition)
+async def compare(source: ClusterClient, target: ClusterClient, partition: MirrorPartition) -> Compared:
+    """Read both logs from their starts to their present ends, up to the first difference."""
+    topic = (await source.metadata([partition.topic])).topics[partition.topic]
+    mirror = (await target.metadata([partition.mirror])).topics[partition.mirror]
+    originals = _Records(source, topic, partition.partition)
+    copies = _Records(target, mirror, partition.partition)
     records = size = 0
     while True:
         await originals.fill()
@@ -44,18 +44,18 @@ async def compare(source: ClusterClient, target: ClusterClient, one: MirrorParti
             return Compared(records, size, None)
         if not left or not right:
             longer = "mirror" if right else "source"
-            return Compared(records, size, f"{one}: the {longer} has more than {records} records")
+            return Compared(records, size, f"{partition}: the {longer} has more than {records} records")
         while left and right:
             original, copied = left.popleft(), right.popleft()
             if original[1:] != copied[1:]:
                 where = f"source offset {original.offset}, record {records} of the mirror"
-                return Compared(records, size, f"{one}: the records at {where} differ")
+                return Compared(records, size, f"{partition}: the records at {where} differ")
             records += 1
             size += len(original.key or b"") + len(original.value or b"")
 
 
 class _Records:
-    """One log: the next batch as it is, or what is left of a decoded one."""
+    """One log: the next batch as it is, or the rest of a decoded one."""
 
     def __init__(self, client: ClusterClient, topic: Topic, partition: int) -> None:
         self._batches = _batches(client, topic, partition)
@@ -74,12 +74,12 @@ class _Records:
 
 
 async def _batches(client: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[Batch]:
-    """What a reader of committed records gets from a partition."""
+    """What a read_committed consumer gets from a partition."""
     position, end = await bounds(client, topic, partition)
     async for classified in visible(client, topic, partition, position, end, committed_only=True):
         if classified.problem is not None or classified.next_source == position:
-            said = classified.problem[1] if classified.problem else "no data"
-            raise Unreachable(f"{topic.name}-{partition} cannot be read at {position}: {said}")
+            why = classified.problem[1] if classified.problem else "no data"
+            raise Unreachable(f"{topic.name}-{partition} cannot be read at {position}: {why}")
         for outgoing in classified.outgoing:
             yield outgoing.batch
         position = classified.next_source

@@ -1,4 +1,4 @@
-"""Reading partitions as a consumer sees them, outside the copier's own loop: for comparing logs, and for looking."""
+"""Reads partitions as a consumer sees them, outside the copier's own loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -11,13 +11,13 @@ from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, Fet
 from heliograph.wire.recode import DecodedRecord, records_of
 
 _CHUNK = 1 << 20
-_LITTLE = 16 << 10
+_FIRST_CHUNK = 16 << 10
 _AT_ONCE = Limits(32 << 20)
-_LOOKS = 50  # into one partition without finding a record, which are so many chunks of aborted ones
+_MAX_FETCHES = 50  # of one partition without finding a record: so many chunks of aborted ones
 
 
 def records_in(outgoing: OutgoingBatch) -> Iterator[DecodedRecord]:
-    """Its records with the offsets that they have in the log that they come from."""
+    """Its records with the offsets that they have in the source."""
     offsets = (first + number for first, count in outgoing.runs for number in range(count))
     for record, offset in zip(records_of(outgoing.batch), offsets, strict=True):
         yield record._replace(offset=offset)
@@ -26,7 +26,7 @@ def records_in(outgoing: OutgoingBatch) -> Iterator[DecodedRecord]:
 async def visible_records(
     client: ClusterClient, topic: Topic, partition: int, start: int, end: int, committed_only: bool
 ) -> AsyncIterator[DecodedRecord]:
-    """Every record between two offsets. Raises a WireError if they cannot all be had."""
+    """Every record between two offsets. Raises a WireError if one cannot be read."""
     reached = start
     async for classified in visible(client, topic, partition, start, end, committed_only):
         if classified.problem is not None:
@@ -43,8 +43,8 @@ async def visible_records(
 async def visible(
     client: ClusterClient, topic: Topic, partition: int, start: int, end: int, committed_only: bool
 ) -> AsyncIterator[Classified]:
-    """What lies between two offsets, batches as they are. Ends early behind an answer that has a problem or brings no
-    progress; its `next_source` tells how far it got."""
+    """What is between two offsets, with batches as they are. Ends early behind a response that has a problem or brings
+    no progress; its `next_source` tells how far it got."""
     connection = await client.connection(topic.leaders[partition])
     rules = Rules(committed_only, join_up_to=0)
     isolation = READ_COMMITTED if committed_only else READ_UNCOMMITTED
@@ -66,51 +66,52 @@ async def first_records(
     wanted: Mapping[TopicPartition, tuple[int, int]],
     committed_only: bool,
 ) -> dict[TopicPartition, DecodedRecord | WireError | None]:
-    """The first record between two offsets of each partition, asked from all leaders at once; None where there is none,
-    but markers and aborted ones."""
+    """The first record between two offsets of each partition, from all leaders at once; None where there are only
+    markers and aborted records."""
     by_leader: dict[int, dict[TopicPartition, int]] = {}
-    found: dict[TopicPartition, DecodedRecord | WireError | None] = {}
-    for place, (start, _end) in wanted.items():
-        by_leader.setdefault(topics[place[0]].leaders.get(place[1], -1), {})[place] = start
+    records: dict[TopicPartition, DecodedRecord | WireError | None] = {}
+    for partition, (start, _end) in wanted.items():
+        by_leader.setdefault(topics[partition[0]].leaders.get(partition[1], -1), {})[partition] = start
 
     async def ask(leader: int, starts: dict[TopicPartition, int]) -> None:
-        looks = dict.fromkeys(starts, 0)
-        size = _LITTLE
+        fetches = dict.fromkeys(starts, 0)
+        size = _FIRST_CHUNK
         try:
             connection = await client.connection(leader)
             while starts:
                 asks = [
-                    FetchPartition(place[0], topics[place[0]].id, place[1], at, size) for place, at in starts.items()
+                    FetchPartition(partition[0], topics[partition[0]].id, partition[1], at, size)
+                    for partition, at in starts.items()
                 ]
                 moved = False
                 for got in await fetch(
                     connection, asks, _AT_ONCE, READ_COMMITTED if committed_only else READ_UNCOMMITTED
                 ):
-                    place = got.topic, got.partition
-                    start, end = starts[place], wanted[place][1]
+                    partition = got.topic, got.partition
+                    start, end = starts[partition], wanted[partition][1]
                     answer = _first(got, start, end, committed_only)
-                    if isinstance(answer, int) and looks[place] < _LOOKS:
+                    if isinstance(answer, int) and fetches[partition] < _MAX_FETCHES:
                         moved |= answer > start
-                        looks[place] += answer > start
-                        starts[place] = answer
+                        fetches[partition] += answer > start
+                        starts[partition] = answer
                         continue
-                    found[place] = WireError("no record was found near") if isinstance(answer, int) else answer
-                    del starts[place]
+                    records[partition] = WireError("no record was found nearby") if isinstance(answer, int) else answer
+                    del starts[partition]
                     moved = True
                 if not moved and size == _CHUNK:
-                    found.update(dict.fromkeys(starts, WireError("the broker gives no data")))
+                    records.update(dict.fromkeys(starts, WireError("the broker gives no data")))
                     return
                 # A batch beyond the size limit is given only to the first partition of a request.
                 size = size if moved else _CHUNK
         except WireError as error:
-            found.update(dict.fromkeys(starts, error))
+            records.update(dict.fromkeys(starts, error))
 
     await asyncio.gather(*(ask(leader, starts) for leader, starts in by_leader.items()))
-    return found
+    return records
 
 
 def _first(got: Fetched, start: int, end: int, committed_only: bool) -> DecodedRecord | WireError | int | None:
-    """The first record of an answer; where to look on if it has none."""
+    """The first record of a response, or the offset to fetch next if it has none."""
     if got.error:
         return BrokerError(got.error)
     classified = classify(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)

@@ -1,4 +1,4 @@
-"""Which source record each record of a mirror stands for, as far as that still holds. Pure."""
+"""Which source record each record of a mirror is a copy of, by the intervals. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from heliograph.model.intervals import NO_END, Interval
 
 
 class CopiedRecords:
-    """Our own records in a mirror, counted from 0 in the order of both logs.
+    """Our own records in a mirror, numbered from 0 in the order of both logs.
 
-    Left out is what the source has deleted by retention or was known to have lost before (copying went back then, and
-    what was copied since counts), and what came from an earlier topic of that name.
+    Without those that retention has deleted from the source, those that the source had lost before (copying went back
+    then, and what was copied since counts), and those from an earlier topic of that name.
     """
 
     def __init__(self, known: Sequence[Interval], following: Interval | None, facts: PartitionFacts) -> None:
-        """Of the intervals of a mirror, and the one that begins behind its end, if there is one."""
+        """`known` are the intervals of a mirror, `following` is the one that begins behind its end, if there is one."""
         self._parts = _parts(known, following, facts)
         self._numbers = list(accumulate((part.count for part in self._parts), initial=0))
 
@@ -24,41 +24,41 @@ class CopiedRecords:
         return self._numbers[-1]
 
     def at(self, number: int) -> tuple[int, int]:
-        """The mirror offset and the source offset of one."""
+        """The mirror offset and the source offset of a record."""
         part = bisect_right(self._numbers, number) - 1
         after = number - self._numbers[part]
         return self._parts[part].target + after, self._parts[part].source + after
 
     def of_mirror(self, offset: int) -> int | None:
-        """The number of the record at a mirror offset, if it is one of them."""
-        part = bisect_right(self._parts, offset, key=lambda one: one.target) - 1
+        """The number of the record at a mirror offset, if it is a copy."""
+        part = bisect_right(self._parts, offset, key=lambda part: part.target) - 1
         inside = part >= 0 and offset < self._parts[part].end
         return self._numbers[part] + offset - self._parts[part].target if inside else None
 
     def behind(self, mirror_offset: int) -> tuple[int, int] | None:
-        """The mirror offset and the source offset behind the last of them that stands before a mirror offset."""
-        part = bisect_left(self._parts, mirror_offset, key=lambda one: one.target) - 1
+        """The mirror offset and the source offset behind the last copy before a mirror offset."""
+        part = bisect_left(self._parts, mirror_offset, key=lambda part: part.target) - 1
         if part < 0:
             return None
         end = min(self._parts[part].end, mirror_offset)
         return end, self._parts[part].source_of(end)
 
     def before_source(self, offset: int) -> int:
-        """How many of them come from before a source offset."""
-        part = bisect_right(self._parts, offset, key=lambda one: one.source) - 1
+        """How many of the records come from before a source offset."""
+        part = bisect_right(self._parts, offset, key=lambda part: part.source) - 1
         if part < 0:
             return 0
         return self._numbers[part] + min(offset - self._parts[part].source, self._parts[part].count)
 
     def has_source(self, offset: int) -> bool:
-        """Whether one of them comes from this source offset."""
+        """Whether the record at this source offset was copied."""
         return self.before_source(offset) < self.before_source(offset + 1)
 
 
 def _parts(known: Sequence[Interval], following: Interval | None, facts: PartitionFacts) -> list[Interval]:
-    """From the last one back: what comes before it in the mirror counts only for what comes before it in the source."""
+    """From the last interval back: what is before it in the mirror counts if it is before it in the source, too."""
     source_end = NO_END
-    found: list[Interval] = []
+    parts: list[Interval] = []
     for interval in reversed(known):
         if interval.source_id != facts.source_id:
             break
@@ -68,7 +68,7 @@ def _parts(known: Sequence[Interval], following: Interval | None, facts: Partiti
         start = max(interval.target, facts.mirror_start, facts.source_start - to_source)
         end = min(own_end, facts.mirror_end, source_end - to_source)
         if start < end:
-            found.append(interval.part(start, end))
+            parts.append(interval.part(start, end))
         source_end = min(source_end, interval.source)
         following = interval
-    return found[::-1]
+    return parts[::-1]

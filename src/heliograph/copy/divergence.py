@@ -1,10 +1,10 @@
-"""When mirror and source do not agree at the mirror's end: find out where they part, and go on from there.
+"""When mirror and source differ at the mirror's end: find where they diverge, and continue from there.
 
 The source may have lost its end and got another (unclean election), be another topic (without topic ids only the
 records tell), or the intervals may be wrong (two copiers at once, with compaction or retention between their reads). In
-all cases the records decide: up to some place both logs agree (`agreement`); what the mirror holds behind it is looked
-for in the source, in order (`matching`), and copying goes on with the first record of the source that is not found. So
-none is left out; those behind it that the mirror holds already are copied once more, and counted.
+all cases the records decide: up to some offset both logs agree (`common_prefix`); what the mirror holds behind it is
+searched in the source, in order (`tail_match`), and copying continues with the first record of the source that the
+mirror does not have. So none is left out; those behind it that the mirror has already are copied again, and counted.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,100 +13,101 @@ from heliograph.copy.candidate import Candidate
 from heliograph.copy.common_prefix import common_prefix
 from heliograph.copy.copied_records import CopiedRecords
 from heliograph.copy.log_access import BothLogs
-from heliograph.copy.position import Event, Resume, lost_records, not_kept
+from heliograph.copy.position import Event, lost_records, not_kept
 from heliograph.copy.tail_match import RECORD_COST, MirrorTail, content_of
 from heliograph.model.flow import CONTINUE, Policies
-from heliograph.model.intervals import Interval
-from heliograph.model.partitions import Position
 from heliograph.wire.recode import records_of
 
 COPIED_TWICE = "copied-twice"
-_INTERVALS = 50_000  # at the mirror's end are looked at first, for where logs part
+_INTERVALS = 50_000  # at the mirror's end, which are searched first
 
 
 def continue_without_records(candidate: Candidate, policies: Policies) -> bool:
-    """The source was cut back, and the mirror has no record left to compare."""
+    """The source was truncated, and the mirror has no record left to compare. Returns whether copying continues."""
     facts, at = candidate.facts, candidate.decision.position
-    cut = min(facts.source_end if candidate.truncated_at is None else candidate.truncated_at, at.source)
-    text = f"the source was cut back to offset {cut} from {at.source}"
+    end = min(facts.source_end if candidate.truncated_at is None else candidate.truncated_at, at.source)
+    text = f"the source was truncated from offset {at.source} to {end}"
     if policies.data_loss != CONTINUE:
         candidate.cursor.give_up("source-truncated", text, at.source, at.target)
         return False
-    _continue_from(candidate, max(cut, facts.source_start), ("source-truncated", 0, text))
+    _continue_from(candidate, max(end, facts.source_start), ("source-truncated", 0, text))
     return True
 
 
-async def continue_after_truncation(candidate: Candidate, cut: bool, logs: BothLogs, policies: Policies) -> bool:
-    """Whether copying goes on; by policy."""
+async def continue_after_truncation(
+    candidate: Candidate, is_truncated: bool, logs: BothLogs, policies: Policies
+) -> bool:
+    """Find where both logs agree and continue behind it. Returns whether copying continues, by policy."""
     cursor, facts, at = candidate.cursor, candidate.facts, candidate.decision.position
     common, source = await _common_end(candidate, logs, policies)
     if not facts.source_id and common == facts.mirror_start:
         reason = "recreated-topic"
         text = "the source topic is another one than the mirror was copied from"
-    elif cut:
+    elif is_truncated:
         ends = facts.source_end if candidate.truncated_at is None else candidate.truncated_at
         reason = "source-truncated"
-        text = f"the source was cut back to offset {ends} (an unclean leader election does that)"
+        text = f"the source was truncated to offset {ends} (an unclean leader election does that)"
     else:
         reason = "not-a-copy"
         text = (
-            f"the mirror's last records are not what the source holds before offset {at.source}: it may have been cut "
-            "back and written anew (an unclean leader election does that)"
+            f"the mirror's last records are not what the source holds before offset {at.source}: it may have been "
+            "truncated and written again (an unclean leader election does that)"
         )
     if (policies.recreated_topic if reason == "recreated-topic" else policies.data_loss) != CONTINUE:
         cursor.give_up(reason, text, at.source, facts.mirror_end)
         return False
-    tail = await find_again(candidate, common, source, logs)
+    tail = await search_tail(candidate, common, source, logs)
     if reason == "not-a-copy" and common == facts.mirror_start and (tail is None or not tail.matched):
         cursor.give_up(reason, text, at.source, facts.mirror_end)
         return False
     kind = "source-truncated" if reason == "not-a-copy" else reason
     if tail is None:
-        _continue_from(candidate, source, (kind, 0, text), _not_searched(candidate, common, source, logs))
+        _continue_from(candidate, source, (kind, 0, text), _too_many_to_search(candidate, common, source, logs))
         return True
     correct(candidate, tail)
     events = list(_copied_twice(tail, facts.mirror_end))
-    if tail.only_here or cut:
+    if tail.only_in_mirror or is_truncated:
         where = "" if tail.searched_to is None else f" before offset {tail.searched_to}, up to which it was searched"
-        said = f"{tail.only_here} records of the mirror, from mirror offset {common} on, are not in the source{where}"
-        events.insert(0, (kind, tail.only_here, f"{text}; {said}; copying goes on with source offset {tail.source}"))
+        count = tail.only_in_mirror
+        missing = f"{count} records of the mirror, from mirror offset {common} on, are not in the source{where}"
+        events.insert(0, (kind, count, f"{text}; {missing}; copying continues with source offset {tail.source}"))
     _continue_from(candidate, tail.source, *events)
     return True
 
 
-async def find_again(
+async def search_tail(
     candidate: Candidate, common: int, source: int, logs: BothLogs, skips: bool = False
 ) -> MirrorTail | None:
-    """Look for the mirror's records from `common` on in the source from `source` on, in order; None if there are too
-    many of them for the memory."""
+    """Search the mirror's records from `common` on in the source from `source` on, in order. Returns None if there are
+    too many of them for the memory."""
     records: list[tuple[int, bytes]] = []
     async for batch in logs.own_batches(candidate, common, candidate.facts.mirror_end):
         records += [(record.offset, content_of(record)) for record in records_of(batch) if record.offset >= common]
         if len(records) * RECORD_COST > logs.search_bytes:
             return None
     tail = MirrorTail(records, source, skips)
-    counted = 0
+    searched = 0
     async for record in logs.source_records(candidate, source, candidate.facts.source_end):
         before = tail.matched
         if not tail.match(record.offset, content_of(record)):
             break
-        counted += len(record.key or b"") + len(record.value or b"") if tail.matched == before else 0
-        if counted > logs.search_bytes:
+        searched += len(record.key or b"") + len(record.value or b"") if tail.matched == before else 0
+        if searched > logs.search_bytes:
             tail.searched_to = record.offset + 1
             break
     tail.end_matching()
     return tail
 
 
-def correct(candidate: Candidate, tail: MirrorTail, shift_at: Callable[[int], int] | None = None) -> None:
-    """Have written down what the mirror's end is, if something else is."""
+def correct(candidate: Candidate, tail: MirrorTail, foreign_offsets_at: Callable[[int], int] | None = None) -> None:
+    """Correct the ledger if it does not say what the mirror's end really holds."""
     known = candidate.intervals
 
-    def known_shift(mirror_offset: int) -> int:
+    def known_foreign_offsets(mirror_offset: int) -> int:
         interval = known.covering(mirror_offset)
         return candidate.decision.foreign_offsets_before if interval is None else interval.foreign_offsets_before
 
-    actual = tail.intervals(candidate.facts.source_id, shift_at or known_shift)
+    actual = tail.intervals(candidate.facts.source_id, foreign_offsets_at or known_foreign_offsets)
     if not known.agree(actual):
         candidate.corrections += actual
 
@@ -115,39 +116,37 @@ def _copied_twice(tail: MirrorTail, mirror_end: int) -> Iterator[Event]:
     if tail.twice:
         text = (
             f"{tail.twice} records before mirror offset {mirror_end} are in the mirror more than once, as the source "
-            "does not hold them in the order in which they were copied; copying goes on with source offset "
+            "does not hold them in the order in which they were copied; copying continues with source offset "
             f"{tail.source}, the first that was not copied"
         )
         yield COPIED_TWICE, tail.twice, text
 
 
-def _not_searched(candidate: Candidate, common: int, source: int, logs: BothLogs) -> Event:
+def _too_many_to_search(candidate: Candidate, common: int, source: int, logs: BothLogs) -> Event:
     shift_at, end = candidate.intervals.shift_at, candidate.facts.mirror_end
     count = (end - shift_at(end)) - (common - shift_at(common))
     text = (
-        f"{count} records of the mirror, from mirror offset {common} on, are too many to be looked for in the source "
-        f"with {logs.search_bytes} bytes of memory (heliograph.buffer.memory); copying goes on with source offset "
+        f"{count} records of the mirror, from mirror offset {common} on, are too many to be searched in the source "
+        f"with {logs.search_bytes} bytes of memory (heliograph.buffer.memory); copying continues with source offset "
         f"{source}, and those that the source still has are copied a second time"
     )
     return COPIED_TWICE, count, text
 
 
 def _continue_from(candidate: Candidate, source: int, *events: Event) -> None:
-    end, shift = candidate.facts.mirror_end, candidate.decision.foreign_offsets_before
-    events = (*_also(candidate), *events)
-    if candidate.decision.preserves_offsets and source != end:
-        events = (*events, not_kept("the source was cut back"))
-    new = Interval(end, source, 0, candidate.facts.source_id, shift)
-    candidate.decision = Resume(Position(source, end), new, shift, events=events)
+    events = (*_earlier_events(candidate), *events)
+    if candidate.decision.preserves_offsets and source != candidate.facts.mirror_end:
+        events = (*events, not_kept("the source was truncated"))
+    candidate.continue_at(source, candidate.decision.foreign_offsets_before, events)
 
 
-def _also(candidate: Candidate) -> Iterator[Event]:
-    """What was passed over besides: how much retention has taken depends on where the source was cut back."""
-    cut_at, facts = candidate.truncated_at, candidate.facts
+def _earlier_events(candidate: Candidate) -> Iterator[Event]:
+    """The events of the decision so far: how much retention has deleted depends on where the source was truncated."""
+    truncated_at, facts = candidate.truncated_at, candidate.facts
     for event in candidate.decision.events:
         copied = candidate.intervals.covering(candidate.own_end - 1)
-        if event[0] == "data-loss" and cut_at is not None and copied is not None:
-            yield lost_records(min(cut_at, copied.source_of(candidate.own_end)), facts)
+        if event[0] == "data-loss" and truncated_at is not None and copied is not None:
+            yield lost_records(min(truncated_at, copied.source_of(candidate.own_end)), facts)
         else:
             yield event
 
@@ -157,17 +156,17 @@ async def _common_end(candidate: Candidate, logs: BothLogs, policies: Policies) 
     facts, most = candidate.facts, _INTERVALS
     while True:
         known = await logs.known(candidate, facts.mirror_start, most)
-        claims = CopiedRecords(*known, facts)
-        count = await common_prefix(candidate, claims, logs, policies.refused_record == CONTINUE)
+        copied = CopiedRecords(*known, facts)
+        count = await common_prefix(candidate, copied, logs, policies.refused_record == CONTINUE)
         if count > 0:
-            mirror_offset, source_offset = claims.at(count - 1)
+            mirror_offset, source_offset = copied.at(count - 1)
             return mirror_offset + 1, source_offset + 1
         if len(known[0]) < most:
             break
         most *= 8  # they differ further back
-    common = claims.at(0)[0] if len(claims) else candidate.own_end
+    common = copied.at(0)[0] if len(copied) else candidate.own_end
     first = candidate.intervals.first()
     if first is not None and max(common, facts.mirror_start) <= first.target and first.target > facts.mirror_start:
-        # What another tool has copied before is not ours to judge.
+        # What another tool has copied before is not compared.
         return first.target, max(facts.source_start, min(first.source, facts.source_end))
     return common, facts.source_start

@@ -1,9 +1,9 @@
-"""When the mirror's last batch is not what belongs there: what is theirs, what is ours, and where to go on.
+"""When the mirror's last batch is not ours, or not at its offset: find what is ours, and where to continue.
 
 Batches with our producer id are ours wherever they landed, and their sequence numbers tell what they hold: a sequence
-counts our own records only. As long as these run on, somebody else has written between ours. Where they do not, a batch
-of ours is missing or there twice: a broker that has forgotten our producer takes any number. Then the records decide,
-as they do where logs diverge: copying goes on with the first record that is missing.
+counts our own records only. As long as the sequence is unbroken, somebody else has written between ours. Where it is
+broken, a batch of ours is missing or there twice: a broker that has forgotten our producer takes any sequence number.
+Then the records decide, as where logs diverge: copying continues with the first record that is missing.
 """
 
 from bisect import bisect_right
@@ -11,42 +11,40 @@ from dataclasses import dataclass, field, replace
 
 from heliograph.copy.candidate import Candidate
 from heliograph.copy.copied_records import CopiedRecords
-from heliograph.copy.divergence import COPIED_TWICE, correct, find_again
+from heliograph.copy.divergence import COPIED_TWICE, correct, search_tail
 from heliograph.copy.log_access import BothLogs
-from heliograph.copy.position import Event, Resume, lost_records, not_kept
+from heliograph.copy.position import Event, lost_records, not_kept
 from heliograph.model.flow import CONTINUE, Policies
 from heliograph.model.intervals import NO_END, Interval, Intervals
-from heliograph.model.partitions import Position
 from heliograph.wire.batches import SEQUENCES, Batch
 from heliograph.wire.errors import WireError
 
 OUT_OF_SEQUENCE = "out-of-sequence"
 _INTERVALS = 50_000
-_ENOUGH = 10  # batches: twice as many as are in flight
+_ENOUGH = 10  # batches: twice as many as may be in flight
 
 
 @dataclass(slots=True)
 class _Written:
-    """What the mirror holds from some offset on. Our own records are numbered from the mirror's first one on."""
+    """What the mirror holds from some offset on. Our own records are numbered from the mirror's first record on."""
 
-    at: int  # the mirror offset up to which it was looked at
-    number: int  # of the record that would come next, as the broker counts
-    reached: int  # all before it are there
-    theirs: int = 0
+    at: int  # the mirror offset up to which it was read
+    number: int  # of the record that comes next, as the broker counts
+    reached: int  # the mirror holds all records before this number
+    foreign: int = 0  # records of others
     ours: list[tuple[Batch, int]] = field(default_factory=list)  # with the number of the first record
-    broken_at: int | None = None  # the mirror offset where numbers do not run on
+    broken_at: int | None = None  # the mirror offset where the sequence is broken
     missing: int = 0
     repeated: int = 0
 
-    def shift_at(self, mirror_offset: int) -> int:
-        batch, number = self.ours[
-            bisect_right(self.ours, mirror_offset, key=lambda written: written[0].base_offset) - 1
-        ]
+    def foreign_offsets_at(self, mirror_offset: int) -> int:
+        index = bisect_right(self.ours, mirror_offset, key=lambda own: own[0].base_offset) - 1
+        batch, number = self.ours[index]
         return batch.base_offset - number
 
     def take(self, batch: Batch) -> None:
-        """The next batch of ours."""
-        # Sequences wrap, so it is the nearest number that fits. A batch may have begun before we look.
+        """Take the next batch of ours."""
+        # Sequences wrap, so it is the nearest number that fits. A batch may begin before the offset that we read from.
         first = self.number + _nearest(batch.base_sequence - self.number)
         removed = batch.base_offset - self.at  # by compaction
         if self.number + min(removed, 0) <= first <= self.number + max(removed, 0):
@@ -63,9 +61,10 @@ class _Written:
 
 
 async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, policies: Policies) -> bool:
-    """Whether copying goes on; by policy, unless readers see nothing of what was written."""
+    """Continue behind what others have written. Returns whether copying continues: by policy, unless readers do not see
+    what was written."""
     cursor, facts = candidate.cursor, candidate.facts
-    start = await _last_sound_place(candidate, logs)
+    start = await _last_sound_offset(candidate, logs)
     known = await logs.ask(candidate, lambda intervals: intervals.covering(start))
     if known is None:
         raise WireError(f"nothing is known about mirror offset {start}")
@@ -73,12 +72,12 @@ async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, 
     if written.broken_at is not None:
         return await _continue_out_of_sequence(candidate, start, written, logs, policies)
     event = not_kept("transactions have ended where records belong")
-    if written.theirs:
+    if written.foreign:
         event = _foreign(written)
         if policies.foreign_writer != CONTINUE:
             cursor.give_up("foreign-writer", why, candidate.decision.position.source, facts.mirror_end)
             return False
-    # Those from the sound place on: before, numbers may have been there twice.
+    # From the sound offset on: before it, numbers may have been there twice.
     since = Intervals(await logs.ask(candidate, lambda intervals: intervals.rows(known.target, NO_END, NO_END)))
     _continue_behind(candidate, written.number, since, event, policies)
     if cursor.refusal is not None:
@@ -90,8 +89,8 @@ async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, 
 
 
 def _foreign(written: _Written) -> Event:
-    text = f"somebody else has written {written.theirs} records to this mirror; copying goes on behind them"
-    return "foreign-writer", written.theirs, text
+    text = f"somebody else has written {written.foreign} records to this mirror; copying continues behind them"
+    return "foreign-writer", written.foreign, text
 
 
 async def _written_since(candidate: Candidate, start: int, number: int, logs: BothLogs) -> _Written:
@@ -101,7 +100,7 @@ async def _written_since(candidate: Candidate, start: int, number: int, logs: Bo
         if batch.producer_id == candidate.producer_id:
             written.take(batch)
         elif batch.base_offset in visible_from:
-            written.theirs += batch.next_offset - max(batch.base_offset, start)
+            written.foreign += batch.next_offset - max(batch.base_offset, start)
         written.at = batch.next_offset
     return written
 
@@ -109,8 +108,8 @@ async def _written_since(candidate: Candidate, start: int, number: int, logs: Bo
 async def _continue_out_of_sequence(
     candidate: Candidate, start: int, written: _Written, logs: BothLogs, policies: Policies
 ) -> bool:
-    """Batches of our own are missing or repeated behind `start`. By the policy for foreign writers, as the mirror is
-    not a copy any more."""
+    """Batches of our own are missing or repeated behind `start`. The policy for foreign writers decides, as the mirror
+    is not a copy any more."""
     cursor, facts, end = candidate.cursor, candidate.facts, candidate.facts.mirror_end
     text = (
         f"from mirror offset {written.broken_at} on the mirror does not hold what this flow has sent in that order: "
@@ -119,22 +118,22 @@ async def _continue_out_of_sequence(
     )
     known = await logs.ask(candidate, lambda intervals: intervals.covering(start))
     assert known is not None
-    claims = await _claims(candidate, start, logs)
-    common, before = claims.behind(start) or (start, known.source_of(start))
-    reached, missing_from = claims.behind(written.reached + known.foreign_offsets_before) or (common, before)
-    if gone := claims.before_source(facts.source_start):  # from the source, but they were copied
-        common = max(common, min(claims.at(gone - 1)[0] + 1, reached))
-    goes_on = policies.foreign_writer == CONTINUE
+    copied = await _copied_around(candidate, start, logs)
+    common, before = copied.behind(start) or (start, known.source_of(start))
+    reached, missing_from = copied.behind(written.reached + known.foreign_offsets_before) or (common, before)
+    if gone := copied.before_source(facts.source_start):  # from the source, but they were copied
+        common = max(common, min(copied.at(gone - 1)[0] + 1, reached))
+    continues = policies.foreign_writer == CONTINUE
     tail, source = None, candidate.decision.position.source
-    if known.source_id == facts.source_id:  # else the topic was made again, and a policy has let it pass
+    if known.source_id == facts.source_id:  # else the topic was recreated, and a policy allows that
         source = max(before, facts.source_start)
-        tail = await find_again(candidate, common, source, logs, skips=not goes_on)
-    if not goes_on:
+        tail = await search_tail(candidate, common, source, logs, skips=not continues)
+    if not continues:
         if tail is not None:
-            correct(candidate, tail)  # or groups would be sent behind what is missing; what is wrong still shows
+            correct(candidate, tail)  # or groups would be translated to behind what is missing
         cursor.give_up(OUT_OF_SEQUENCE, text, missing_from, end)
         return False
-    events: list[Event] = [_foreign(written)] if written.theirs else []
+    events: list[Event] = [_foreign(written)] if written.foreign else []
     if known.source_id != facts.source_id:
         events += candidate.decision.events
     elif missing_from < facts.source_start:
@@ -144,24 +143,21 @@ async def _continue_out_of_sequence(
             return False
     if tail is None:
         more = sum(batch.last_offset_delta + 1 for batch, _number in written.ours)
-        said = f"{text}; copying goes on with source offset {source}, and up to {more} records before"
+        where = f"{text}; copying continues with source offset {source}, and up to {more} records before"
     else:
-        correct(candidate, tail, written.shift_at)
-        source, more = tail.source, tail.twice + tail.only_here
-        said = f"{text}; copying goes on with source offset {source}, the first that is missing; {more} records before"
-    events.append((COPIED_TWICE, more, f"{said} mirror offset {end} are in the mirror more than once then"))
-    shift = end - written.number
+        correct(candidate, tail, written.foreign_offsets_at)
+        source, more = tail.source, tail.twice + tail.only_in_mirror
+        where = f"{text}; copying continues with source offset {source}, the first missing one; {more} records before"
+    events.append((COPIED_TWICE, more, f"{where} mirror offset {end} are in the mirror more than once then"))
     if candidate.decision.preserves_offsets:
         events.append(not_kept("the mirror does not hold what this flow has sent"))
-    new = Interval(end, source, 0, facts.source_id, shift)
-    candidate.decision = Resume(Position(source, end), new, shift, events=tuple(events))
-    candidate.verify_again = candidate.truncated_at is not None
+    candidate.continue_at(source, end - written.number, events, verify_again=candidate.truncated_at is not None)
     _forget_plans(candidate, start, written)
     return True
 
 
-async def _claims(candidate: Candidate, start: int, logs: BothLogs) -> CopiedRecords:
-    """Of what stands before `start` and behind it. Where copying went back, what counts may stand well before it."""
+async def _copied_around(candidate: Candidate, start: int, logs: BothLogs) -> CopiedRecords:
+    """The copied records before `start` and behind it. Where copying went back, those that count may be well before."""
     most = _INTERVALS
     while True:
         known, following = await logs.known(candidate, 0, most)
@@ -171,7 +167,7 @@ async def _claims(candidate: Candidate, start: int, logs: BothLogs) -> CopiedRec
 
 
 def _forget_plans(candidate: Candidate, start: int, written: _Written) -> None:
-    """What was planned for where others have written is not there."""
+    """Correct the ledger where others have written instead of us."""
     behind = written.ours[-1][0].next_offset if written.ours else start
     if behind < candidate.facts.mirror_end:
         source, source_id = candidate.decision.position.source, candidate.facts.source_id
@@ -179,7 +175,7 @@ def _forget_plans(candidate: Candidate, start: int, written: _Written) -> None:
 
 
 def _correct(candidate: Candidate, batch: Batch, first: int, since: Intervals) -> None:
-    """Note where a batch of ours, whose records have the numbers from `first` on, really is."""
+    """Correct the ledger for a batch of ours whose records have the numbers from `first` on."""
     at = batch.base_offset
     for part in since.ours(first, batch.last_offset_delta + 1):
         if part.target != at:
@@ -188,7 +184,7 @@ def _correct(candidate: Candidate, batch: Batch, first: int, since: Intervals) -
 
 
 def _continue_behind(candidate: Candidate, number: int, since: Intervals, event: Event, policies: Policies) -> None:
-    """What comes next is what comes behind our last record, unless the source has changed too."""
+    """Continue behind our last record, unless the source has changed, too."""
     facts, end = candidate.facts, candidate.facts.mirror_end
     before = since.ours(number - 1, 1)
     last = before[0] if before else next(iter(since))
@@ -196,10 +192,11 @@ def _continue_behind(candidate: Candidate, number: int, since: Intervals, event:
     planned = since.ours(number, 1)
     goes_back = bool(planned) and 0 <= planned[0].decided < source  # and that is not done yet
     source = planned[0].decided if goes_back else source
-    # Whether the source still has what is ours was not looked at, unless that decision was just made.
-    candidate.verify_again = candidate.truncated_at is not None or not (candidate.cursor.retry.must_verify or goes_back)
+    # Whether the source still has our last records was not verified, unless that decision was just made.
+    is_verified = candidate.cursor.retry.must_verify or goes_back
+    verify_again = candidate.truncated_at is not None or not is_verified
     events = [event]
-    if last.source_id != facts.source_id:  # made again, and a policy has let it pass
+    if last.source_id != facts.source_id:  # it was recreated, and a policy allows that
         source = candidate.decision.position.source
         events += candidate.decision.events
     elif source < facts.source_start:
@@ -208,39 +205,36 @@ def _continue_behind(candidate: Candidate, number: int, since: Intervals, event:
             candidate.cursor.give_up("data-loss", events[-1][2], source, end)
             return
         source = facts.source_start
-    shift = end - number
-    candidate.decision = Resume(
-        Position(source, end), Interval(end, source, 0, facts.source_id, shift), shift, events=tuple(events)
-    )
+    candidate.continue_at(source, end - number, events, verify_again)
 
 
-async def _last_sound_place(candidate: Candidate, logs: BothLogs) -> int:
-    """A mirror offset from which on everything must be looked at: that of a batch of ours in its place, as are some
-    behind it: a single one may be so by chance, if one is missing before it and another there twice.
+async def _last_sound_offset(candidate: Candidate, logs: BothLogs) -> int:
+    """The mirror offset from which on everything must be read: that of a batch of ours at its offset, as are some
+    behind it. A single one may be so by chance, if one is missing before it and another there twice.
 
-    Looked for from the end in growing steps, but not before the last change of the shift: what came before that is
-    accounted for.
+    Searched from the end in growing steps, but not before the last change of `foreign_offsets_before`: what comes
+    before that is accounted for.
     """
     end = candidate.facts.mirror_end
     known = await logs.ask(candidate, lambda intervals: intervals.same_shift_since(end))
     if known is None:
         raise WireError(f"nothing is known about the mirror before offset {end}")
-    first, shift = max(known.target, candidate.facts.mirror_start), known.foreign_offsets_before
+    first, foreign_offsets = max(known.target, candidate.facts.mirror_start), known.foreign_offsets_before
     at, step, sound = candidate.facts.mirror_end - 1, 1, 0
     while at > first:
-        found = (await logs.copies({candidate.mirror_partition: at})).get(candidate.mirror_partition)
-        if not isinstance(found, Batch):
-            raise WireError(f"mirror offset {at} cannot be read: {found}")
-        if candidate.has_expected_sequence(found, shift):
-            at, step, sound = found.base_offset - 1, 1, sound + 1
+        batch = (await logs.copies({candidate.mirror_partition: at})).get(candidate.mirror_partition)
+        if not isinstance(batch, Batch):
+            raise WireError(f"mirror offset {at} cannot be read: {batch}")
+        if candidate.has_expected_sequence(batch, foreign_offsets):
+            at, step, sound = batch.base_offset - 1, 1, sound + 1
             if sound == _ENOUGH:
-                return max(first, found.base_offset)
+                return max(first, batch.base_offset)
         else:
-            at, step, sound = max(first, found.base_offset - step), step * 2, 0
+            at, step, sound = max(first, batch.base_offset - step), step * 2, 0
     return first
 
 
 def _nearest(difference: int) -> int:
-    """The number next to zero that is the same up to whole rounds of sequence numbers."""
+    """The number nearest to zero that is the same modulo the number of sequences."""
     half = SEQUENCES // 2
     return (difference + half) % SEQUENCES - half

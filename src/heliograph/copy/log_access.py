@@ -21,7 +21,7 @@ from heliograph.wire.records import read_batches
 _LAST_BATCH = 1 << 20
 _AT_ONCE = Limits(32 << 20)
 T = TypeVar("T")
-Found = dict[TopicPartition, Batch | WireError | None]
+Batches = dict[TopicPartition, Batch | WireError | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +37,26 @@ class BothLogs:
     committed_only: bool = True
     search_bytes: int = 64 * MIB
 
-    async def originals(self, wanted: dict[TopicPartition, int]) -> Found:
+    async def originals(self, wanted: dict[TopicPartition, int]) -> Batches:
         return await batches_at(self.source, self.sources, wanted)
 
-    async def copies(self, wanted: dict[TopicPartition, int]) -> Found:
+    async def copies(self, wanted: dict[TopicPartition, int]) -> Batches:
         return await batches_at(self.target, self.mirrors, wanted)
 
     async def ask(self, candidate: Candidate, question: Callable[[Intervals], T]) -> T:
-        """What the intervals of a mirror say; those that are not in memory are read."""
+        """Answer a question from the intervals of a mirror. Reads those that are not in memory."""
         return await self.ledger.ask(candidate.source_partition, candidate.facts.mirror_id, question)
 
     async def known(
         self, candidate: Candidate, since: int, most: int = NO_END
     ) -> tuple[list[Interval], Interval | None]:
-        """The intervals of a mirror from an offset on, if they are too many the last of them; and that which begins at
-        its end or behind it."""
+        """The intervals of a mirror from an offset on, at most the last `most`; and the one that begins at its end or
+        behind it."""
         end = candidate.facts.mirror_end
         return await self.ask(candidate, lambda intervals: (intervals.rows(since, end, most), intervals.after(end - 1)))
 
     def source_records(self, candidate: Candidate, start: int, end: int) -> AsyncIterator[DecodedRecord]:
-        """What is to be copied of the source between two offsets."""
+        """The records of the source between two offsets that are to be copied."""
         topic = self.sources.topics[candidate.cursor.key.topic]
         return visible_records(self.source, topic, candidate.cursor.key.partition, start, end, self.committed_only)
 
@@ -65,55 +65,55 @@ class BothLogs:
         return read_batches(self.target, topic, candidate.cursor.key.partition, start, end)
 
     async def visible_in_mirror(self, candidate: Candidate, start: int, end: int) -> set[int]:
-        """Where batches begin that readers of the mirror see."""
+        """The base offsets of batches that readers of the mirror see."""
         topic, partition = self.mirrors.topics[candidate.cursor.key.mirror], candidate.cursor.key.partition
-        found: set[int] = set()
+        base_offsets: set[int] = set()
         async for classified in visible(self.target, topic, partition, start, end, committed_only=True):
-            found.update(outgoing.batch.base_offset for outgoing in classified.outgoing)
-        return found
+            base_offsets.update(outgoing.batch.base_offset for outgoing in classified.outgoing)
+        return base_offsets
 
     async def own_batches(self, candidate: Candidate, start: int, end: int) -> AsyncIterator[Batch]:
-        """What this flow has written to the mirror between two offsets; gaps, and what others wrote, are left out."""
+        """What this flow has written to the mirror between two offsets, without gaps."""
         async for batch in self.mirror_batches(candidate, start, end):
             if batch.producer_id == candidate.producer_id and not batch.control:
                 yield batch
 
 
-async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[TopicPartition, int]) -> Found:
-    """The batches that hold the given offsets; None or an error where a leader does not give one."""
+async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[TopicPartition, int]) -> Batches:
+    """The batches that hold the given offsets; missing, or an error, where a leader does not return one."""
     by_leader: dict[int, list[FetchPartition]] = {}
     for (topic, partition), offset in wanted.items():
         known = metadata.topics[topic]
         by_leader.setdefault(known.leaders[partition], []).append(
             FetchPartition(topic, known.id, partition, offset, _LAST_BATCH)
         )
-    found: Found = {}
+    batches: Batches = {}
 
     async def ask(leader: int, asks: list[FetchPartition]) -> None:
         try:
             connection = await client.connection(leader)
             while asks:
                 answers = await fetch(connection, asks, _AT_ONCE, READ_UNCOMMITTED)
-                got = {
-                    (one.topic, one.partition): _holding(one.data, wanted[one.topic, one.partition])
-                    for one in answers
-                    if one.data
+                received = {
+                    (answer.topic, answer.partition): _holding(answer.data, wanted[answer.topic, answer.partition])
+                    for answer in answers
+                    if answer.data
                 }
-                # A broker gives a batch beyond the size limits only to the first partition of a request, so ask
+                # A broker returns a batch beyond the size limits only for the first partition of a request, so ask
                 # again with another one in front; when none came at all, none will.
-                if not any(got.values()):
+                if not any(received.values()):
                     return
-                found.update({place: batch for place, batch in got.items() if batch is not None})
-                asks = [one for one in asks if one.place not in found]
+                batches.update({partition: batch for partition, batch in received.items() if batch is not None})
+                asks = [each for each in asks if each.place not in batches]
         except WireError as error:
-            found.update({one.place: error for one in asks})
+            batches.update({each.place: error for each in asks})
 
     await asyncio.gather(*(ask(leader, asks) for leader, asks in by_leader.items()))
-    return found
+    return batches
 
 
 def _holding(data: bytes, offset: int) -> Batch | None:
-    """The first batch that does not end before an offset, without the rest of the chunk in memory behind it."""
+    """The first batch that ends behind an offset, copied so that the rest of the chunk is not kept in memory."""
     for batch in split(data):
         if batch.next_offset > offset:
             return batch._replace(data=memoryview(bytes(batch.data)))

@@ -100,7 +100,7 @@ class Pipeline:
         self._reporter.changed(cursor)
         gap = cursor.gap_fill.take_too_wide()
         if gap is not None:
-            kind, count, text = not_kept(f"the source has a gap of {gap.count} offsets, which is too wide to be filled")
+            kind, count, text = not_kept(f"the source has a gap of {gap.count} offsets, which is too wide to fill")
             self.notice(Notice(cursor.key, kind, count, gap.source_offset, gap.source_offset, text))
         if must_be_recorded:
             self._ledger_writer.add(cursor)

@@ -1,4 +1,4 @@
-"""The one rule of recovery: from the mirror's end to the source offset that comes next. Pure."""
+"""The rule of recovery: from the mirror's end to the source offset that comes next. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def _origin_is_unknown(facts: PartitionFacts, end: _MirrorEnd, _policies: Polici
         return None
     how = "delete the mirror to copy it afresh, or use another mirror name"
     if facts.has_earlier_mirror:
-        how = "it was deleted and made again, perhaps while a batch was on its way; delete it once more"
+        how = "it was deleted and created again, perhaps while a batch was in flight; delete it once more"
     text = f"the mirror holds {facts.mirror_end} records that Heliograph has no account of having copied; {how}"
     return Blocked(UNKNOWN_ORIGIN, text, facts.source_start)
 
@@ -161,7 +161,7 @@ def _source_was_recreated(facts: PartitionFacts, end: _MirrorEnd, policies: Poli
     text = "the source topic was deleted and created again; what the mirror holds came from the earlier one"
     if policies.recreated_topic != CONTINUE:
         return Blocked("recreated-topic", text, end.source)
-    event = ("recreated-topic", 0, f"{text}; goes on with the new")
+    event = ("recreated-topic", 0, f"{text}; copying continues with the new one")
     return _begin(facts, facts.source_start, end.foreign_offsets_before, event)
 
 
@@ -178,9 +178,7 @@ def _transaction_is_open(facts: PartitionFacts, end: _MirrorEnd, _policies: Poli
     """The mirror was copied by a tool that reads uncommitted records."""
     if end.source <= facts.source_end or not end.is_taken_over:
         return None
-    text = (
-        f"readers of the source come to offset {facts.source_end} only, and everything up to {end.source - 1} is here"
-    )
+    text = f"readers of the source reach offset {facts.source_end} only, but the mirror holds all before {end.source}"
     return Blocked("open-transaction", text, end.source, final=False, is_suspicious=False)
 
 
@@ -195,7 +193,7 @@ def _continue(facts: PartitionFacts, end: _MirrorEnd, _policies: Policies) -> Re
     events: tuple[Event, ...] = ()
     wants_offsets = facts.most_filler is not None
     if wants_offsets and not end.has_source_offsets and facts.last_position is None:  # reported once in a run
-        events = (not_kept("the mirror was begun or gone on with at other offsets than the source's"),)
+        events = (not_kept("the mirror has other offsets than the source"),)
     return Resume(
         Position(end.source, facts.mirror_end),
         None,
@@ -232,7 +230,7 @@ def lost_records(source: int, facts: PartitionFacts) -> Event:
 
 def not_kept(what: str) -> Event:
     """The event for a mirror that cannot have the source's offsets from here on."""
-    return NOT_KEPT, 0, f"{what}; from here on the mirror's offsets are translated instead of kept"
+    return NOT_KEPT, 0, f"{what}; from here on offsets are translated instead of preserved"
 
 
 def _begin(
@@ -246,7 +244,7 @@ def _begin(
         if 0 <= missing <= most:
             new = Interval(source, source, 0, facts.source_id, shift, fill or missing > 0)
             return Resume(at, new, shift, preserves_offsets=True, events=events)
-        limit = f"{most} may be filled up" if most else "nothing may be cut off it, so it cannot be filled up"
+        limit = f"{most} may be filled up" if most else "its records cannot be deleted, so it cannot be filled up"
         many = f"the mirror ends {missing} offsets before the source's {source}, and {limit}"
         few = f"the source begins at offset {source}, and the mirror ends at {end} already"
         events = (*events, not_kept(many if missing > 0 else few))

@@ -1,8 +1,8 @@
-"""Finding the records of a mirror's end in the source, in order. Pure.
+"""Matches the records of a mirror's end with the source, in order. Pure.
 
-Copying goes on with the first record of the source that the mirror does not hold. What the mirror holds beside those
-before it is counted: some of it the source has as well, so that the mirror has it more than once when copying has gone
-on; the rest only the mirror has.
+Copying continues with the first record of the source that the mirror does not hold. What the mirror holds besides those
+before it is counted: some of it the source has as well, so that the mirror will have it more than once; the rest only
+the mirror has.
 """
 
 from collections import Counter
@@ -19,31 +19,31 @@ class MirrorTail:
     """The records at the mirror's end, and which of the source's they are."""
 
     def __init__(self, records: Sequence[tuple[int, bytes]], source: int, skips: bool = False) -> None:
-        """From (mirror offset, content) in order; `source` is the source offset from which on they are looked for. With
-        `skips`, what the mirror does not hold is passed over: that tells what is where, not where to go on."""
+        """From (mirror offset, content) in order, which are searched in the source from offset `source` on. With
+        `skips`, records that the mirror does not hold are skipped: that tells what is where, not where to continue."""
         self._skips = skips
-        self.source = source  # where copying goes on
-        self.searched_to: int | None = None  # the source was not looked at from here on
+        self.source = source  # where copying continues
+        self.searched_to: int | None = None  # the source was not read from here on
         self._is_matching = True
         self.twice = 0
         self._offsets = [offset for offset, _content in records]
-        self._places: dict[bytes, list[int]] = {}  # by content, the last one first
-        for place in reversed(range(len(records))):
-            self._places.setdefault(records[place][1], []).append(place)
-        self._matched: list[tuple[int, int]] = []  # place, source offset
-        self._found: set[bytes] = set()
-        self._left: Counter[bytes] = Counter()  # what is not matched, as soon as nothing more will be
+        self._indexes: dict[bytes, list[int]] = {}  # by content, the last one first
+        for index in reversed(range(len(records))):
+            self._indexes.setdefault(records[index][1], []).append(index)
+        self._matched: list[tuple[int, int]] = []  # index, source offset
+        self._matched_contents: set[bytes] = set()
+        self._left: Counter[bytes] = Counter()  # what is not matched, once matching has ended
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def match(self, offset: int, content: bytes) -> bool:
-        """Look at the next record of the source; whether it is worth looking at more."""
+        """Match the next record of the source. Returns whether more of them can matter."""
         if self._is_matching:
-            place = self._place_of(content)
-            if place is not None:
-                self._matched.append((place, offset))
-                self._found.add(content)
+            index = self._index_of(content)
+            if index is not None:
+                self._matched.append((index, offset))
+                self._matched_contents.add(content)
                 self.source = offset + 1
                 return True
             if self._skips:
@@ -52,13 +52,13 @@ class MirrorTail:
         self.twice += self._left.pop(content, 0)
         return bool(self._left)
 
-    def _place_of(self, content: bytes) -> int | None:
-        """Where the mirror has it behind the last match."""
-        places = self._places.get(content, [])
-        while places:
-            place = places.pop()
-            if place >= self._following:
-                return place
+    def _index_of(self, content: bytes) -> int | None:
+        """Its index behind the last match, if the mirror has it there."""
+        indexes = self._indexes.get(content, [])
+        while indexes:
+            index = indexes.pop()
+            if index >= self._following:
+                return index
             self._left[content] += 1
         return None
 
@@ -70,48 +70,49 @@ class MirrorTail:
         """The next record of the source is not in the mirror, or there is none."""
         if self._is_matching:
             self._is_matching = False
-            self._left.update({content: len(places) for content, places in self._places.items() if places})
-            self._places.clear()
-            self.twice += sum(self._left.pop(content, 0) for content in self._found)
+            self._left.update({content: len(indexes) for content, indexes in self._indexes.items() if indexes})
+            self._indexes.clear()
+            self.twice += sum(self._left.pop(content, 0) for content in self._matched_contents)
 
     @property
     def matched(self) -> int:
         return len(self._matched)
 
     @property
-    def only_here(self) -> int:
+    def only_in_mirror(self) -> int:
         return len(self._offsets) - len(self._matched) - self.twice
 
-    def intervals(self, source_id: str, shift_at: Callable[[int], int]) -> list[Interval]:
-        """What the mirror's end is. Records that are not matched are given the source offsets that come next, as if the
-        source had been cut back behind them: so nobody who has not read those yet is sent behind them."""
-        found: list[Interval] = []
+    def intervals(self, source_id: str, foreign_offsets_at: Callable[[int], int]) -> list[Interval]:
+        """The intervals of the mirror's end. Records that are not matched get the source offsets that come next, as if
+        the source had been truncated behind them: so no group that has not read them is translated to behind them."""
+        intervals: list[Interval] = []
         at = 0
-        for place, source in (*self._matched, (len(self._offsets), self.source)):
-            for other in range(at, place):
+        for index, source in (*self._matched, (len(self._offsets), self.source)):
+            for other in range(at, index):
                 target = self._offsets[other]
-                _add(found, Interval(target, source + target - self._offsets[at], 1, source_id, shift_at(target)))
-            if place < len(self._offsets):
-                target = self._offsets[place]
-                _add(found, Interval(target, source, 1, source_id, shift_at(target)))
-            at = place + 1
-        return found
+                following = source + target - self._offsets[at]
+                _add(intervals, Interval(target, following, 1, source_id, foreign_offsets_at(target)))
+            if index < len(self._offsets):
+                target = self._offsets[index]
+                _add(intervals, Interval(target, source, 1, source_id, foreign_offsets_at(target)))
+            at = index + 1
+        return intervals
 
 
-def _add(found: list[Interval], new: Interval) -> None:
-    last = found[-1] if found else None
+def _add(intervals: list[Interval], new: Interval) -> None:
+    last = intervals[-1] if intervals else None
     if last is not None and (last.end, last.source + last.count, last.foreign_offsets_before) == (
         new.target,
         new.source,
         new.foreign_offsets_before,
     ):
-        found[-1] = last.part(last.target, new.end)
+        intervals[-1] = last.part(last.target, new.end)
     else:
-        found.append(new)
+        intervals.append(new)
 
 
 def content_of(record: DecodedRecord) -> bytes:
-    """A record's key, value, headers and time in few bytes."""
+    """A digest of a record's key, value, headers and timestamp."""
     pieces = (record.key, record.value, *(value for _name, value in record.headers))
     sizes = [None if piece is None else len(piece) for piece in pieces]
     digest = blake2b(

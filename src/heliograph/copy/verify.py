@@ -36,7 +36,7 @@ async def verified(
     for candidate in candidates:
         if not candidate.needs_verification:
             at = candidate.cursor.position
-            candidate.epoch = at.epoch if at is not None and at == candidate.decision.position else -1
+            candidate.verified(at.epoch if at is not None and at == candidate.decision.position else -1)
         elif candidate.is_empty:
             if not continue_without_records(candidate, policies):
                 continue
@@ -61,9 +61,8 @@ async def _passes_with_pages(
         try:
             return await _passes(candidate, copied, original, logs, policies, restart)
         except NotLoaded as missing:
-            candidate.corrections.clear()
             await logs.ledger.load(candidate.source_partition, candidate.facts.mirror_id, missing.page)
-            candidate.intervals = logs.ledger.of(candidate.source_partition, candidate.facts.mirror_id)
+            candidate.reload(logs.ledger.of(candidate.source_partition, candidate.facts.mirror_id))
 
 
 async def _passes(
@@ -92,7 +91,7 @@ async def _passes(
         restart(candidate.cursor, f"the logs cannot be compared: {error}", True)
         return False
     if original is not None and last is not None and original.base_offset <= last:
-        candidate.epoch = original.leader_epoch
+        candidate.verified(original.leader_epoch)
     return True
 
 

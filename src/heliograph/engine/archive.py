@@ -1,9 +1,9 @@
-"""Spark's classes, laid out once so that the JVM only has to map them: Spark then starts in less than half the time.
+"""An archive of Spark's classes (class data sharing), with which Spark starts in less than half the time.
 
     python -m heliograph.engine.archive
 
-makes the archive for this Python environment and the Java in use, and lays it into the environment. It belongs to both:
-where one of them changes it is not used, and nothing depends on it.
+creates the archive for this Python environment and the Java in use, inside the environment. If one of them changes, the
+archive is not used; nothing depends on it.
 """
 
 import os
@@ -25,25 +25,25 @@ def java() -> str | None:
 
 
 def use_archive() -> str:
-    """The JVM's options for it, if it is there. Without a word where the JVM does not take it after all."""
+    """The JVM options for the archive, if it exists. The JVM ignores it silently if it does not match."""
     path = archive_path()
     return f"-XX:SharedArchiveFile={path} -Xshare:auto -Xlog:cds*=off" if path is not None and path.exists() else ""
 
 
 def archive_path() -> Path | None:
     """None without a Java, or where the path would have to be quoted."""
-    found = java()
-    if found is None:
+    java_path = java()
+    if java_path is None:
         return None
-    executable = Path(found).resolve()
-    which = zlib.crc32(f"{executable} {executable.stat().st_mtime_ns}".encode())
-    path = Path(sys.prefix, "share", "heliograph", f"spark-{pyspark.__version__}-java-{which:08x}.jsa")
+    executable = Path(java_path).resolve()
+    checksum = zlib.crc32(f"{executable} {executable.stat().st_mtime_ns}".encode())
+    path = Path(sys.prefix, "share", "heliograph", f"spark-{pyspark.__version__}-java-{checksum:08x}.jsa")
     return None if " " in str(path) else path
 
 
-def make() -> Path | None:
-    """Start Spark once, have it run something, and keep the classes that it has read. None if that was not possible."""
-    # Here, as the engine itself asks for the archive.
+def create() -> Path | None:
+    """Run a Spark job and archive the classes that it has loaded. None if that was not possible."""
+    # Imported late: the engine imports this module.
     from heliograph.engine.spark import Engine
 
     path = archive_path()
@@ -69,7 +69,7 @@ def make() -> Path | None:
 
 
 if __name__ == "__main__":
-    done = make()
+    done = create()
     sys.stdout.write(
-        f"heliograph: Spark's classes are at {done}\n" if done else "heliograph: no archive could be made\n"
+        f"heliograph: Spark's classes are at {done}\n" if done else "heliograph: no archive could be created\n"
     )

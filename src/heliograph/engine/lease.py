@@ -11,14 +11,14 @@ from heliograph.copy.copier import run_lease
 from heliograph.copy.log_levels import use_levels
 from heliograph.copy.work import Outcome, Work
 
-_LINE = "%(levelname)s %(name)s %(message)s"  # the driver reads these, where the worker is on its machine
+_LOG_FORMAT = "%(levelname)s %(name)s %(message)s"  # parsed by the driver if the worker is on its machine
 
-_settled = False
+_is_prepared = False
 
 
 def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
-    """Run the leases of one Spark partition (there is one)."""
-    _settle_in()
+    """Run the lease of one Spark partition."""
+    _prepare()
     task = TaskContext.get()
     assert task is not None
     for work in items:
@@ -26,11 +26,11 @@ def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
         yield run_lease(work, task.attemptNumber())
 
 
-def _settle_in() -> None:
+def _prepare() -> None:
     """Once per worker process: PySpark collects garbage after each task, which takes 20 ms without the freeze."""
-    global _settled
-    if not _settled:
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_LINE)
+    global _is_prepared
+    if not _is_prepared:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_LOG_FORMAT)
         gc.collect()
         gc.freeze()
-        _settled = True
+        _is_prepared = True

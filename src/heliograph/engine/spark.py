@@ -1,7 +1,7 @@
 """One Spark application for all leases of a deployment: start it, run leases on it, stop it.
 
 Works as the parent of the JVM (`heliograph run`) and as its child (`spark-submit`). Settings that the user gives,
-here or to spark-submit, win over ours.
+here or to spark-submit, override ours.
 """
 
 import ctypes
@@ -35,14 +35,14 @@ jvm_log = logging.getLogger("heliograph.spark")
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _PR_SET_PDEATHSIG = 1
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
-# What a lease logs, in `heliograph.engine.lease`'s format: it keeps its level and its name.
+# What a lease logs, in the format of `heliograph.engine.lease`: level and logger are preserved.
 _FROM_A_LEASE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (heliograph\.\S+) (.*)")
 
 _last_lines: deque[str] = deque(maxlen=3)  # of the JVM's stderr
 
 
 class SparkFailed(Exception):
-    """Spark cannot be used, in one line."""
+    """Spark cannot be used. The message is one line."""
 
 
 class Engine:
@@ -61,22 +61,22 @@ class Engine:
         self._folder: str | None = None
         self._submitted = _SUBMITTED in os.environ
         if self._submitted:
-            # Here and not in `start`: the kernel ties this to the thread that asks, which must be one that stays.
+            # Not in `start`: the kernel binds this to the calling thread, which must not end before the process.
             _die_with_parent()
 
     def start(self) -> None:
-        """Takes some seconds; call it from a thread while other things get ready. Raises SparkFailed."""
+        """Takes some seconds: call it from a thread. Raises SparkFailed."""
         try:
             self._start()
         except (PySparkException, Py4JError) as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            said = "; ".join([*lines[:1], *_last_lines])
-            raise SparkFailed(f"Spark does not start: {said}") from error
+            reasons = "; ".join([*lines[:1], *_last_lines])
+            raise SparkFailed(f"Spark does not start: {reasons}") from error
 
     def _start(self) -> None:
         submitted = self._submitted
         if submitted:
-            # Only a live gateway knows what spark-submit was told; asked before, the conf would hide it.
+            # Only a live gateway knows spark-submit's options; a SparkConf that was made before would hide them.
             SparkContext._ensure_initialized()
             conf = SparkConf()
         else:
@@ -91,7 +91,7 @@ class Engine:
         for key, value in self._defaults(submitted, conf.get("spark.master", "").startswith("local")).items():
             conf.setIfMissing(key, value)
         if conf.get("spark.speculation", "false") == "true":
-            raise SparkFailed("spark.speculation must stay off: it would run every lease twice")
+            raise SparkFailed("spark.speculation must be false: it would run every lease twice")
         gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
         self._context = SparkContext(conf=conf, gateway=gateway)
         # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
@@ -124,7 +124,7 @@ class Engine:
             defaults |= {
                 "spark.driver.memory": "512m",
                 "spark.driver.extraJavaOptions": (
-                    # It schedules and nothing else: what takes long to compile or to collect would never pay.
+                    # The driver only schedules: optimizing compilers and collectors would not pay off.
                     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss1m "
                     f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j} {more}"
                 ),
@@ -132,7 +132,7 @@ class Engine:
         return defaults
 
     def run(self, work: Work) -> Outcome:
-        """Run one lease; blocks until it has ended. Call from a thread of its own."""
+        """Run one lease. Blocks until it has ended: call it from a thread of its own."""
         assert self._context is not None
         self._context.setJobGroup(work.lease, f"{work.flow.name}: {len(work.partitions)} partitions")
         (outcome,) = self._context.parallelize([work], 1).mapPartitions(lease_task).collect()
@@ -140,18 +140,18 @@ class Engine:
         return outcome
 
     def run_nothing(self) -> None:
-        """In the way that leases are run."""
+        """Run an empty task, in the way that leases are run."""
         assert self._context is not None
         self._context.parallelize([0], 1).mapPartitions(list).collect()
 
     def cancel(self, lease: str) -> None:
-        """Have Spark kill a lease that does not end by itself; takes seconds to reach the worker."""
+        """Make Spark kill a lease that does not end by itself. It takes seconds to reach the worker."""
         if self._context is not None:
             self._context.cancelJobGroup(lease)
 
     @property
     def alive(self) -> bool:
-        """Whether the JVM is there: nothing else would tell us that it was killed."""
+        """Whether the JVM runs: nothing else would show that it was killed."""
         process = self._process
         return process is None or process.poll() is None
 
@@ -168,7 +168,7 @@ class Engine:
         self._clean_up()
 
     def end_jvm(self, within: float) -> int:
-        """Stop, and wait for the JVM to be gone as well: it goes when nobody speaks to it any more. Its exit status."""
+        """Stop, and wait until the JVM has ended, which it does when its stdin is closed. Returns its exit status."""
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -177,7 +177,7 @@ class Engine:
         return process.wait(within)
 
     def kill(self) -> None:
-        """For a Spark that does not stop in time: its workers end when the JVM does."""
+        """Kill a JVM that does not stop in time: its workers end with it."""
         process = self._process
         if process is not None:
             process.kill()
@@ -189,7 +189,7 @@ class Engine:
 
 
 def _own_folder() -> str:
-    """A folder for all that Spark leaves lying about, named after us. Those of runs that were killed are swept away."""
+    """A temporary directory for Spark's files, named after this process. Deletes those of runs that were killed."""
     for path in Path(tempfile.gettempdir()).glob("heliograph-run-*-*"):
         owner = path.name.split("-")[2]
         if owner.isdigit() and not _is_alive(int(owner)):
@@ -215,13 +215,13 @@ def _require_java() -> None:
 
 
 def _die_with_parent() -> None:
-    """Under spark-submit a killed JVM would leave this process behind for good, with no signal."""
+    """End with the JVM under spark-submit: if it is killed, nothing else would end this process."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _to_our_log() -> IO[str]:
-    """A file to be the JVM's stderr: what Spark and its workers print goes to our log."""
+    """A file for the JVM's stderr: what Spark and its workers print goes to our log."""
     read, write = os.pipe()
     threading.Thread(target=_forward, args=(read,), name="spark-stderr", daemon=True).start()
     return os.fdopen(write, "w")
