@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from heliograph.control.internal_topic_setup import ensure_internal_topics
@@ -13,6 +14,7 @@ from heliograph.model.flow import CONTINUE, Flow
 from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.cluster import ClusterClient
+from logs import PATIENCE
 
 
 async def prepare(flow: Flow) -> tuple[MirrorPartition, ...]:
@@ -47,25 +49,34 @@ def copy(flow: Flow, done: Callable[[Copier], bool] | None = None, seconds: floa
         copier = Copier(Work(flow, f"test-{time.time()}", seconds, partitions))
         lease = asyncio.create_task(copier.run())
         check = done or settled
-        while not lease.done() and not check(copier):
-            await asyncio.sleep(0.02)
+        await until(lambda: lease.done() or check(copier))
         copier.stop()
-        return await lease
+        async with asyncio.timeout(PATIENCE):
+            return await lease
 
     return asyncio.run(main())
 
 
 def cut_off(flow: Flow, seconds: float) -> None:
-    """A lease that is ended from outside after some time, whatever it was at."""
+    """Cancel a lease after some time, whatever it does then."""
 
     async def main() -> None:
         copier = Copier(Work(flow, "cut", 20.0, await prepare(flow)))
         lease = asyncio.create_task(copier.run())
         await asyncio.sleep(seconds)
         lease.cancel()
-        await asyncio.gather(lease, return_exceptions=True)
+        with suppress(asyncio.CancelledError):
+            async with asyncio.timeout(PATIENCE):
+                await lease
 
     asyncio.run(main())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, for a limited time."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 def settled(copier: Copier) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from copying.lease import copy, only, prepare, settled
+from copying.lease import copy, only, prepare, settled, until
 from heliograph.copy.copier import Copier
 from heliograph.copy.rate_limiter import RateLimiter
 from heliograph.copy.work import Work
@@ -36,28 +36,26 @@ def test_a_burst_with_a_stalled_target_stays_within_the_memory_bound(
     most = 0
 
     async def main() -> None:
-        nonlocal most
         partitions = await prepare(flow)
         copier = Copier(Work(flow, "burst", 60.0, partitions))
         lease = asyncio.create_task(copier.run())
-        while not settled(copier):
-            await asyncio.sleep(0.02)
+
+        def watched(condition: bool) -> bool:
+            nonlocal most
+            most = max(most, copier.budget.held)
+            return condition
+
+        await until(lambda: settled(copier))
         stallable.pause(1)
         writing = threading.Thread(target=_burst, args=(pair.a, topic))
         writing.start()
         try:
-            while writing.is_alive():
-                most = max(most, copier.budget.held)
-                await asyncio.sleep(0.005)
+            await until(lambda: watched(not writing.is_alive()))
             quiet = time.monotonic() + 1.0
-            while time.monotonic() < quiet:
-                most = max(most, copier.budget.held)
-                await asyncio.sleep(0.005)
+            await until(lambda: watched(time.monotonic() >= quiet))
         finally:
             stallable.resume(1)
-        while not settled(copier):
-            most = max(most, copier.budget.held)
-            await asyncio.sleep(0.005)
+        await until(lambda: watched(settled(copier)))
         copier.stop()
         await lease
         assert copier.budget.held == 0
@@ -84,8 +82,7 @@ def test_a_flow_keeps_to_its_bytes_per_second(pair: Pair, topic: str) -> None:
         copier = Copier(Work(flow, "slow", 60.0, partitions, bytes_per_second=1_000_000.0))
         lease = asyncio.create_task(copier.run())
         began = time.monotonic()
-        while not settled(copier):
-            await asyncio.sleep(0.01)
+        await until(lambda: settled(copier))
         took = time.monotonic() - began
         copier.stop()
         await lease

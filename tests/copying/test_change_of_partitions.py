@@ -1,14 +1,13 @@
 """A running lease gets other partitions: what it keeps is copied on without a pause."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import heliograph.copy.resume
-from copying.lease import only, prepare, settled
+from copying.lease import only, prepare, settled, until
 from heliograph.copy.candidate import Candidate
 from heliograph.copy.copier import Copier
 from heliograph.copy.cursor import State
@@ -21,13 +20,7 @@ from heliograph.model.partitions import MirrorPartition
 from heliograph.service.running_lease import Lease, rearranged
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
-from logs import PATIENCE, Pair, some_records
-
-
-async def _until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not what():
-            await asyncio.sleep(0.02)
+from logs import Pair, some_records
 
 
 def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) -> None:
@@ -41,7 +34,7 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
         partitions = {one.topic: one for one in await prepare(flow)}
         earlier = Copier(Work(flow, "earlier", 120.0, (partitions[comes],)))  # so the ledger knows it already
         lease = asyncio.create_task(earlier.run())
-        await _until(lambda: settled(earlier))
+        await until(lambda: settled(earlier))
         earlier.stop()
         await lease
         client = ClusterClient(flow.target)
@@ -51,7 +44,7 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
         work = Work(flow, "changing", 120.0, (partitions[stays], partitions[goes]), commands_from=start)
         copier = Copier(work)
         lease = asyncio.create_task(copier.run())
-        await _until(lambda: settled(copier))
+        await until(lambda: settled(copier))
         kept = next(one for one in copier.cursors if one.key.topic == stays)
         generation = kept.generation
 
@@ -60,13 +53,13 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
             await write(client, signals, COMMANDS, [change_command({"changing": Change(*some)})])
 
         await change(comes, goes)
-        await _until(lambda: {one.key.topic for one in copier.cursors} == {stays, comes})
+        await until(lambda: {one.key.topic for one in copier.cursors} == {stays, comes})
         for name in (stays, goes, comes):
             await asyncio.to_thread(pair.a.write, name, some_records(50))
-        await _until(lambda: all(one.position is not None and one.position.source == 100 for one in copier.cursors))
+        await until(lambda: all(one.position is not None and one.position.source == 100 for one in copier.cursors))
         assert await asyncio.to_thread(pair.b.bounds, f"A.{goes}") == (0, 50)
         await change(goes, None)
-        await _until(lambda: len(copier.cursors) == 3 and settled(copier))
+        await until(lambda: len(copier.cursors) == 3 and settled(copier))
         assert kept.generation == generation  # it has never begun again
         back = next(one for one in copier.cursors if one.key.topic == goes)
         assert (back.copied.records, back.copied.stay) == (50, 1)
@@ -101,7 +94,7 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_left_alone(
         monkeypatch.setattr(heliograph.copy.resume, "verified", drop_meanwhile)
         dropped = next(one for one in copier.cursors if one.key.topic == goes)
         lease = asyncio.create_task(copier.run())
-        await _until(lambda: dropped not in copier.cursors and settled(copier))
+        await until(lambda: dropped not in copier.cursors and settled(copier))
         assert dropped.state is State.DROPPED
         copier.stop()
         await lease
@@ -122,15 +115,15 @@ def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(
         copier = Copier(Work(flow, "anew", 60.0, partitions))
         lease = asyncio.create_task(copier.run())
         for number in range(1, 4):
-            await _until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))
+            await until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))
             before = copier.cursors[0]
             copier.change(Change(partitions, partitions))
             (cursor,) = copier.cursors
             assert (before.state, cursor.copied.stay) == (State.DROPPED, number)
             assert cursor.is_settled == before.is_settled
-            await _until(lambda: copier.cursors[0].state is State.COPYING)
+            await until(lambda: copier.cursors[0].state is State.COPYING)
             assert before.is_settled
-        await _until(lambda: settled(copier))
+        await until(lambda: settled(copier))
         copier.stop()
         outcome = await lease
         assert (outcome.refusals, outcome.notices) == ((), ())

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from copying.lease import copy, cut_off, only, prepare, settled
+from copying.lease import copy, cut_off, only, prepare, settled, until
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Work
 from heliograph.model.flow import Reading
@@ -86,8 +86,7 @@ def test_two_copiers_at_once_cannot_add_a_record_twice(pair: Pair, topic: str) -
         partitions = await prepare(flow)
         copiers = [Copier(Work(flow, f"twin-{number}", 30.0, partitions)) for number in range(3)]
         leases = [asyncio.create_task(copier.run()) for copier in copiers]
-        while not any(settled(copier) for copier in copiers):
-            await asyncio.sleep(0.05)
+        await until(lambda: any(settled(copier) for copier in copiers))
         for copier in copiers:
             copier.stop()
         outcomes = await asyncio.gather(*leases)

@@ -10,7 +10,7 @@ import pytest
 
 from copying.lease import copy, only, settled
 from heliograph.model.flow import CONTINUE, Flow, Policies, Reading, Writing
-from logs import Log, Pair, Record, some_records
+from logs import Log, Pair, Record, some_records, until
 
 
 def _same(pair: Pair, topic: str, partition: int = 0, committed: bool = True) -> None:
@@ -105,8 +105,7 @@ def test_an_open_transaction_is_waited_for_and_is_no_lag(pair: Pair, topic: str)
     assert pair.b.bounds(f"A.{topic}") == (0, 10)
     producer.commit_transaction()
     producer.close()
-    while len(pair.a.read(topic)) < 40:
-        time.sleep(0.02)
+    until(lambda: len(pair.a.read(topic)) == 40)
     copy(flow)
     _same(pair, topic)
 

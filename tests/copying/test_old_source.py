@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -18,7 +19,7 @@ from heliograph.wire.consumer_groups import (
     group_states,
 )
 from heliograph.wire.topic_requests import describe_configs
-from logs import Log, Pair, on, some_records
+from logs import Log, Pair, on, some_records, until
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,17 @@ def test_an_old_target_gets_lz4_where_the_source_has_zstd(old: Log, pair: Pair, 
     assert {codec for _count, codec in old.boundaries(f"A.{topic}")} == {"lz4", "snappy"}
 
 
-def test_a_topic_made_again_without_ids_is_told_by_its_records(old: Log, pair: Pair, topic: str) -> None:
+def _created(old: Log, topic: str) -> bool:
+    try:
+        old.create(topic)
+    except AssertionError as refused:
+        if "TOPIC_ALREADY_EXISTS" not in str(refused):
+            raise
+        return False
+    return True
+
+
+def test_a_recreated_topic_without_topic_ids_is_recognized_by_its_records(old: Log, pair: Pair, topic: str) -> None:
     for name, more in ((f"{topic}-shorter", 20), (f"{topic}-longer", 200)):
         old.create(name)
         old.write(name, some_records(100))
@@ -95,13 +106,7 @@ def test_a_topic_made_again_without_ids_is_told_by_its_records(old: Log, pair: P
         flow = replace(flow, policies=Policies(data_loss=FAIL))
         copy(flow)
         old.delete(name)
-        while True:
-            try:
-                old.create(name)
-                break
-            except AssertionError as still_there:  # deleting takes its time there
-                if "TOPIC_ALREADY_EXISTS" not in str(still_there):
-                    raise
+        until(partial(_created, old, name))  # an old broker deletes topics slowly
         old.write(name, some_records(more))
         (refusal,) = copy(flow).refusals
         assert refusal.reason in ("recreated-topic", "source-truncated")

@@ -1,14 +1,14 @@
 """What an earlier lease has appended and is not on all in-sync replicas yet: no reader sees it, and it is to come."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 
-from copying.lease import only, prepare, settled
+from copying.lease import only, prepare, settled, until
 from heliograph.control.internal_topic_setup import internal_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Work
@@ -52,12 +52,6 @@ def _flow(pair: Pair, target: SandboxCluster, topic: str) -> Flow:
     return flow
 
 
-async def _until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not what():
-            await asyncio.sleep(0.02)
-
-
 async def _ends(client: ClusterClient, mirror: str) -> tuple[object, object]:
     """The high watermark, and the end of the leader's log."""
     topics = (await client.metadata([mirror])).topics
@@ -78,7 +72,7 @@ def test_a_lease_waits_for_what_the_one_before_it_has_left_on_its_way(
         partitions = await prepare(flow)
         first = Copier(Work(flow, "first", 120.0, partitions))
         lease = asyncio.create_task(first.run())
-        await _until(lambda: settled(first))
+        await until(lambda: settled(first))
         client = ClusterClient(flow.target)
         await client.connect()
         assert await _ends(client, mirror) == (5, 5)
@@ -102,12 +96,12 @@ def test_a_lease_waits_for_what_the_one_before_it_has_left_on_its_way(
                     await asyncio.sleep(0.02)
             assert await _ends(client, mirror) == (5, expected)
             assert cursor.retry.suspicions == 0
-            await _until(lambda: cursor.retry.waiting is not None)
+            await until(lambda: cursor.retry.waiting is not None)
             assert cursor.retry.waiting is not None
             assert "in-sync replicas" in cursor.retry.waiting.text
         finally:
             two.resume(2)
-        await _until(lambda: settled(second))
+        await until(lambda: settled(second))
         second.stop()
         outcome = await lease
         client.close()

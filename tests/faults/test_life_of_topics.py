@@ -109,7 +109,8 @@ def _lease(flows: Sequence[Flow], log: Log, act: Callable[[], None], **work: Any
                     await asyncio.sleep(0.01)
         for copier in copiers:
             copier.stop()
-        return await asyncio.gather(*leases)
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.gather(*leases)
 
     return asyncio.run(main())
 
@@ -533,7 +534,8 @@ def test_target_brokers_that_restart_while_holes_are_written_down(threes: Cluste
             threes[1].stop_broker(broker)
             threes[1].start_broker(broker)
         over.set()
-        writing.join()
+        writing.join(PATIENCE)
+        assert not writing.is_alive()
         _write(both.a, topic, 5, 5)
 
     (outcome,) = _lease([_flow(both, topic, STRICT)], both.a, act)

@@ -111,7 +111,7 @@ def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
     lost = Notice(whole, "data-loss", 5, 4, 4, "lost")
     report = Report(lease.id, 0, 0, Counts(), {}, (refusal, waiting), (parked, lost))
     assert account.hear(report, lease)
-    account.count(Outcome(lease.id, "deadline", Counts(), {}, (refusal,), (parked, lost, parked)), lease)
+    account.count(Outcome(lease.id, Counts(), {}, (refusal,), (parked, lost, parked)), lease)
     errors = {one: account.tallies[one].errors for one in (whole, broken)}
     assert [(one.refused, one.parked, one.logged) for one in errors.values()] == [(2, 2, 4), (1, 0, 1)]
     sheet = Sheet()
@@ -136,7 +136,7 @@ def test_what_leases_did_adds_up() -> None:
     assert account.hear(report, lease)
     assert account.counts([lease]) == counts
     account.hear(replace(report, attempt=1), lease)  # what the first attempt did counts, too
-    account.count(Outcome(lease.id, "deadline", Counts(), {}, (), attempt=2), lease)  # one that was never heard of
+    account.count(Outcome(lease.id, Counts(), {}, (), attempt=2), lease)  # one that was never heard of
     assert account.counts([]) == Counts(
         {("gzip", "as-it-is"): Amount(4, 30, 3000), ("gzip", "thin"): Amount(2, 6, 600)},
         {"source": 0.0, "target": 3.0},

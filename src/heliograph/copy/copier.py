@@ -74,12 +74,12 @@ class Copier:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left, _CHECK_CLOCK_EVERY)):
                         await self._stop.wait()
-            ended = "stopped" if self._stop.is_set() else "deadline"
-            log.debug("%s: lease %s ends: %s", self._work.flow.name, self._work.lease, ended)
+            why = "stopped" if self._stop.is_set() else "deadline"
+            log.debug("%s: lease %s ends: %s", self._work.flow.name, self._work.lease, why)
             await self._drain()
             if self._tasks.failure is not None:
                 raise self._tasks.failure
-            return self._reporter.outcome(self.cursors, ended)
+            return self._reporter.outcome(self.cursors)
         finally:
             await self._tasks.cancel()
             await self._pipeline.close()

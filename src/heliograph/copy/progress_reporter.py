@@ -104,11 +104,10 @@ class ProgressReporter:
             chosen.setdefault(cursor.key, cursor)
         return chosen
 
-    def outcome(self, cursors: Sequence[Cursor], ended: str) -> Outcome:
+    def outcome(self, cursors: Sequence[Cursor]) -> Outcome:
         refusals = (cursor.refusal or cursor.retry.waiting for cursor in cursors)
         return Outcome(
             self._work.lease,
-            ended,
             self.counts,
             progress_of(cursors),
             tuple(refusal for refusal in refusals if refusal is not None),

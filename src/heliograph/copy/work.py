@@ -71,7 +71,6 @@ class Outcome:
     """What a lease did."""
 
     lease: str
-    ended: str  # "deadline" or "stopped"
     counts: Counts
     progress: dict[MirrorPartition, Progress]
     refusals: tuple[Refusal, ...]
