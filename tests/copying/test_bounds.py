@@ -72,7 +72,7 @@ def _burst(log: Log, topic: str) -> None:
         log.write(topic, some_records(2500, size=1000), partition, per_batch=100 if partition % 2 else 5)
 
 
-def test_a_flow_keeps_to_its_bytes_per_second(pair: Pair, topic: str) -> None:
+def test_a_flow_stays_within_its_bytes_per_second(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(3000, size=1000))
     flow = only(pair.flow(), topic)
@@ -103,7 +103,7 @@ def test_unused_bytes_per_second_are_saved_up_for_a_moment_only() -> None:
     assert time.monotonic() - began > 0.3
 
 
-def test_quiet_partitions_are_not_kept_waiting_by_a_busy_one(pair: Pair, topic: str) -> None:
+def test_a_busy_partition_does_not_delay_quiet_ones(pair: Pair, topic: str) -> None:
     """With small fetches a busy partition takes hundreds of rounds; a quiet one must be served long before its end."""
     pair.a.create(topic, partitions=4)
     pair.a.write(topic, some_records(6000, size=500), per_batch=20)

@@ -23,7 +23,7 @@ from heliograph.wire.records import own_topic, write
 from logs import Pair, some_records
 
 
-def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) -> None:
+def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, topic: str) -> None:
     stays, goes, comes = (f"{topic}-{name}" for name in ("stays", "goes", "comes"))
     for name in (stays, goes, comes):
         pair.a.create(name)
@@ -73,7 +73,7 @@ def test_partitions_come_and_go_while_others_are_copied(pair: Pair, topic: str) 
         assert pair.a.read(name) == pair.b.read(f"A.{name}")
 
 
-def test_a_partition_that_is_dropped_while_it_resumes_is_left_alone(
+def test_a_partition_that_is_dropped_while_it_resumes_is_not_copied(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stays, goes = (f"{topic}-{name}" for name in ("stays", "goes"))
@@ -132,7 +132,7 @@ def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
-def test_leases_go_on_unless_partitions_move_between_them() -> None:
+def test_leases_continue_unless_partitions_move_between_them() -> None:
     a, b, c, d, e = (MirrorPartition(name, name, 0) for name in "abcde")
     leases = [Lease("0", 0, (a, b)), Lease("1", 1, (c,)), Lease("2", 2, (d,))]
     assert rearranged(leases, [(b, a), (c,), (d,)]) == ({}, [])

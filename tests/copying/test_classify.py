@@ -54,7 +54,7 @@ def _keys(classified: Classified) -> list[bytes | None]:
     return [one.key for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
 
 
-def test_whole_batches_are_sent_on_as_they_are() -> None:
+def test_whole_batches_are_sent_as_they_are() -> None:
     data = b"".join(_batch(list(range(at, at + 50)), size=100) for at in (10, 60, 110))
     classified = classify(data, 10, -1, Rules())
     assert [outgoing.is_reencoded for outgoing in classified.outgoing] == [False] * 3
@@ -62,7 +62,7 @@ def test_whole_batches_are_sent_on_as_they_are() -> None:
     assert (classified.next_source, classified.epoch, classified.problem) == (160, 7, None)
 
 
-def test_thin_batches_are_joined_and_nothing_about_their_records_changes() -> None:
+def test_small_batches_are_joined_and_their_records_stay_the_same() -> None:
     data = b"".join(_batch([offset]) for offset in range(10, 200))
     classified = classify(data, 10, -1, Rules())
     (outgoing,) = classified.outgoing
@@ -72,14 +72,14 @@ def test_thin_batches_are_joined_and_nothing_about_their_records_changes() -> No
     ]
 
 
-def test_a_single_thin_batch_is_not_touched() -> None:
+def test_a_single_small_batch_is_sent_as_it_is() -> None:
     data = _batch([10])
     (outgoing,) = classify(data, 10, -1, Rules()).outgoing
     assert not outgoing.is_reencoded
     assert bytes(outgoing.batch.data) == data
 
 
-def test_thin_batches_are_joined_up_to_a_size_and_only_with_their_like() -> None:
+def test_small_batches_of_one_codec_are_joined_up_to_a_size() -> None:
     thin = [_batch([offset], size=100) for offset in range(100)]
     outgoing = classify(b"".join(thin), 0, -1, Rules(join_up_to=2000)).outgoing
     assert all(batch.batch.size <= 2200 for batch in outgoing)
@@ -93,7 +93,7 @@ def test_thin_batches_are_joined_up_to_a_size_and_only_with_their_like() -> None
     ]
 
 
-def test_a_batch_between_thin_ones_keeps_its_place() -> None:
+def test_a_large_batch_between_small_ones_stays_between_them() -> None:
     data = _batch([0]) + _batch([1]) + _batch(list(range(2, 60)), size=100) + _batch([60]) + _batch([61])
     classified = classify(data, 0, -1, Rules())
     assert [outgoing.batch.count for outgoing in classified.outgoing] == [2, 58, 2]
@@ -101,18 +101,18 @@ def test_a_batch_between_thin_ones_keeps_its_place() -> None:
     assert [outgoing.next_source for outgoing in classified.outgoing] == [2, 60, 62]
 
 
-def test_records_before_the_position_are_left_behind() -> None:
+def test_records_before_the_position_are_left_out() -> None:
     classified = classify(_batch(list(range(10, 60)), size=100), 40, -1, Rules())
     assert _offsets(classified) == list(range(40, 60))
     assert _keys(classified) == [b"k%d" % offset for offset in range(40, 60)]
 
 
-def test_batches_of_which_nothing_is_wanted_move_nothing() -> None:
+def test_batches_before_the_position_do_not_move_it() -> None:
     classified = classify(_batch(list(range(10, 60))), 60, 3, Rules())
     assert (classified.outgoing, classified.next_source, classified.epoch) == ([], 60, 3)
 
 
-def test_markers_are_passed_over_and_counted_as_done() -> None:
+def test_markers_are_left_out_and_move_the_position() -> None:
     data = (
         _batch([0, 1], 0x10, 9, size=800)
         + _marker(2, 9, True)
@@ -126,7 +126,7 @@ def test_markers_are_passed_over_and_counted_as_done() -> None:
     assert classify(_marker(5, 9, True), 5, -1, Rules()).next_source == 6
 
 
-def test_aborted_records_are_left_out_until_their_marker_and_no_longer() -> None:
+def test_aborted_records_are_left_out_up_to_their_marker() -> None:
     data = (
         _batch([0, 1], 0x10, 9)
         + _batch([2], 0x10, 8)
@@ -139,12 +139,12 @@ def test_aborted_records_are_left_out_until_their_marker_and_no_longer() -> None
     assert _offsets(classify(data, 0, -1, Rules(committed_only=False), [(9, 0)])) == [0, 1, 2, 4]
 
 
-def test_an_aborted_transaction_of_which_only_the_marker_is_left_hides_nothing_behind_it() -> None:
+def test_a_marker_without_its_aborted_records_hides_nothing() -> None:
     data = _marker(3, 9, False) + _batch([4], 0x10, 9) + _marker(5, 9, True)
     assert _offsets(classify(data, 3, -1, Rules(), [(9, 0)])) == [4]
 
 
-def test_two_aborted_transactions_of_one_producer_with_a_good_one_between_in_any_order_of_the_list() -> None:
+def test_a_committed_transaction_between_two_aborted_ones_of_a_producer_is_copied() -> None:
     data = (
         _batch([0], 0x10, 9)
         + _marker(1, 9, False)
@@ -156,7 +156,7 @@ def test_two_aborted_transactions_of_one_producer_with_a_good_one_between_in_any
     assert _offsets(classify(data, 0, -1, Rules(), [(9, 4), (9, 0)])) == [2]
 
 
-def test_a_batch_that_was_stamped_on_arrival_gets_the_times_that_consumers_saw() -> None:
+def test_a_batch_with_log_append_time_gets_the_times_that_consumers_saw() -> None:
     data = _with_attributes(_batch(list(range(5))), 0x08)
     (batch,) = split(data)
     (outgoing,) = classify(data, 0, -1, Rules()).outgoing
@@ -164,7 +164,7 @@ def test_a_batch_that_was_stamped_on_arrival_gets_the_times_that_consumers_saw()
     assert {one.timestamp for one in records_of(outgoing.batch)} == {batch.max_timestamp}
 
 
-def test_messages_of_the_old_formats_are_converted() -> None:
+def test_messages_of_old_formats_are_converted() -> None:
     for magic, codec, time_kept in ((0, 0, -1), (1, 0, 77), (1, 1, 77)):
         builder = LegacyRecordBatchBuilder(magic=magic, compression_type=codec, batch_size=1 << 20)
         for number in range(5):
@@ -195,7 +195,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
         assert _offsets(classified) == list(range(64))
 
 
-def test_a_record_that_is_too_large_stops_there_or_is_put_aside() -> None:
+def test_a_record_that_is_too_large_is_a_problem_or_is_parked() -> None:
     data = _batch([0, 1], size=600) + _batch([2], size=5000) + _batch([3, 4], size=600)
     classified = classify(data, 0, -1, Rules(max_batch_bytes=2000))
     assert classified.problem is not None
@@ -206,14 +206,14 @@ def test_a_record_that_is_too_large_stops_there_or_is_put_aside() -> None:
     assert [(one.record.offset, one.record.key) for one in classified.left_out] == [(2, b"k2")]
 
 
-def test_records_that_the_target_refused_are_put_aside() -> None:
+def test_records_that_the_target_refused_are_parked() -> None:
     classified = classify(_batch(list(range(5))), 0, -1, Rules(parks=True), refused_records={1: "why", 4: "why"})
     assert _offsets(classified) == [0, 2, 3]
     assert [one.record.offset for one in classified.left_out] == [1, 4]
     assert classified.next_source == 5
 
 
-def test_records_can_be_sent_one_by_one() -> None:
+def test_records_can_be_sent_singly() -> None:
     classified = classify(_batch(list(range(6))), 0, -1, Rules(send_singly_until=4))
     assert [outgoing.batch.count for outgoing in classified.outgoing] == [1, 1, 1, 1, 2]
     assert [outgoing.next_source for outgoing in classified.outgoing] == [1, 2, 3, 4, 6]
@@ -224,7 +224,7 @@ def test_zstd_becomes_lz4_for_a_target_that_does_not_know_it() -> None:
     assert outgoing.batch.codec == "lz4"
 
 
-def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
+def test_each_batch_has_its_reencode_reason() -> None:
     whole = _batch(list(range(5)), size=300)
     compacted = bytearray(whole)
     compacted[23:27] = (9).to_bytes(4, "big")  # it once reached to offset 9
@@ -247,7 +247,7 @@ def test_each_parcel_knows_why_it_was_encoded_anew() -> None:
     assert why(_batch([0]) + _batch([1])) == why(_batch([0], 0x10, 9) + _batch([1], 0x10, 9)) == {"thin"}
 
 
-def test_damage_inside_stops_after_what_is_good() -> None:
+def test_batches_before_a_damaged_one_are_copied() -> None:
     bad = bytearray(_batch([2, 3]))
     bad[-1] ^= 1
     classified = classify(_batch([0, 1]) + bytes(bad) + _batch([4]), 0, -1, Rules())
@@ -255,7 +255,7 @@ def test_damage_inside_stops_after_what_is_good() -> None:
     assert (classified.problem[0], classified.next_source, _offsets(classified)) == ("damaged", 2, [0, 1])
 
 
-def test_records_without_a_time_keep_having_none() -> None:
+def test_records_without_a_timestamp_have_none_when_reencoded() -> None:
     builder = Builder(0)
     for moment in (-1, 5, -1, 9):
         builder.add(DecodedRecord(0, moment, None, b"", []))
@@ -265,7 +265,7 @@ def test_records_without_a_time_keep_having_none() -> None:
     assert [one.timestamp for one in records_of(again)] == [-1, 5, -1, 9]
 
 
-def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothing_of_it() -> None:
+def test_no_record_is_copied_of_a_damaged_batch_that_must_be_reencoded() -> None:
     good = _with_attributes(_batch([0, 1, 2]), 0x08)
     broken = bytearray(_batch([3, 4, 5]))
     broken[-1] = 0x7E  # says that its last header has a value of 63 bytes, which are not there
@@ -277,14 +277,14 @@ def test_damage_in_the_records_of_a_batch_that_must_be_encoded_anew_takes_nothin
     assert _keys(classified) == [b"k0", b"k1", b"k2"]
 
 
-def test_batches_of_one_answer_that_must_be_encoded_anew_go_together() -> None:
+def test_batches_of_one_response_that_must_be_reencoded_are_joined() -> None:
     data = b"".join(_with_attributes(_batch(list(range(at, at + 20))), 0x08) for at in range(0, 400, 20))
     (outgoing,) = classify(data, 5, -1, Rules()).outgoing
     assert outgoing.runs == ((5, 395),)
     assert len(classify(data, 5, -1, Rules(join_up_to=4000)).outgoing) > 2
 
 
-def test_thin_batches_of_transactions_are_joined_over_their_markers() -> None:
+def test_small_batches_of_transactions_are_joined_across_their_markers() -> None:
     data = b"".join(_batch([at], 0x10, 9) + _marker(at + 1, 9, True) for at in range(0, 40, 2))
     classified = classify(data, 0, -1, Rules())
     (outgoing,) = classified.outgoing
@@ -293,7 +293,7 @@ def test_thin_batches_of_transactions_are_joined_over_their_markers() -> None:
     assert _keys(classified) == [b"k%d" % at for at in range(0, 40, 2)]
 
 
-def test_thin_zstd_batches_become_lz4_for_a_target_that_does_not_know_it() -> None:
+def test_small_zstd_batches_become_lz4_for_a_target_that_does_not_know_it() -> None:
     data = b"".join(_batch([at], codec=4) for at in range(10))
     classified = classify(data, 0, -1, Rules(zstd=False))
     assert {outgoing.batch.codec for outgoing in classified.outgoing} == {"lz4"}
@@ -308,7 +308,7 @@ def _with_odd_header(offset: int, attributes: int = 0) -> bytes:
     return _with_attributes(bytes(data), attributes)
 
 
-def test_a_thin_batch_that_cannot_be_decoded_goes_as_it_is() -> None:
+def test_a_small_batch_that_cannot_be_decoded_is_sent_as_it_is() -> None:
     odd = _with_odd_header(1)
     classified = classify(_batch([0]) + odd + _batch([2]) + _batch([3]), 0, -1, Rules())
     assert classified.problem is None
@@ -319,13 +319,13 @@ def test_a_thin_batch_that_cannot_be_decoded_goes_as_it_is() -> None:
     assert (classified.problem, _offsets(classified)) == (None, [0, 1])
 
 
-def test_one_that_must_be_encoded_anew_and_cannot_be_decoded_stops_the_partition() -> None:
+def test_a_batch_that_must_be_reencoded_and_cannot_be_decoded_stops_the_partition() -> None:
     classified = classify(_batch([0]) + _with_odd_header(1, 0x08), 0, -1, Rules())
     assert classified.problem is not None
     assert (classified.problem[0], classified.next_source, _offsets(classified)) == ("damaged", 1, [0])
 
 
-def test_an_impossible_length_behind_a_thin_batch_is_noticed() -> None:
+def test_an_impossible_length_behind_a_small_batch_is_detected() -> None:
     for length in (-20, 0, 5, 40):
         bad = bytearray(_batch([1]))
         bad[8:12] = length.to_bytes(4, "big", signed=True)
@@ -334,7 +334,7 @@ def test_an_impossible_length_behind_a_thin_batch_is_noticed() -> None:
         assert (classified.problem[0], _offsets(classified)) == ("damaged", [0])
 
 
-def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> None:
+def test_records_without_a_timestamp_have_none_when_batches_are_joined() -> None:
     def at(offset: int, moment: int, attributes: int) -> bytes:
         builder = Builder(0)
         builder.add(DecodedRecord(0, moment, b"k", b"v", []))
@@ -351,7 +351,7 @@ def test_records_without_a_time_keep_having_none_when_batches_are_joined() -> No
             assert seen == moments
 
 
-def test_the_epoch_of_what_was_passed_over_goes_with_the_position() -> None:
+def test_the_position_has_the_epoch_of_what_was_left_out() -> None:
     marker = bytearray(_marker(2, 9, True))
     marker[12:16] = (8).to_bytes(4, "big")
     (outgoing,) = classify(_batch([0, 1], 0x10, 9, size=800) + bytes(marker), 0, -1, Rules()).outgoing

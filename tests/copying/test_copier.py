@@ -41,7 +41,7 @@ def test_what_is_already_copied_is_not_copied_again(pair: Pair, topic: str) -> N
         _same(pair, topic, partition)
 
 
-def test_a_mirror_of_a_source_that_begins_later_starts_at_zero(pair: Pair, topic: str) -> None:
+def test_a_mirror_starts_at_zero_wherever_its_source_starts(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(300))
     pair.a.delete_before(topic, 0, 200)
@@ -52,7 +52,7 @@ def test_a_mirror_of_a_source_that_begins_later_starts_at_zero(pair: Pair, topic
     _same(pair, topic)
 
 
-def test_an_empty_topic_gets_an_empty_mirror_and_goes_on_when_records_come(pair: Pair, topic: str) -> None:
+def test_an_empty_topic_has_an_empty_mirror_until_records_are_written(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=2)
     flow = only(pair.flow(), topic)
     assert copy(flow).records == 0
@@ -61,7 +61,7 @@ def test_an_empty_topic_gets_an_empty_mirror_and_goes_on_when_records_come(pair:
     _same(pair, topic, 1)
 
 
-def test_leases_cut_off_at_random_moments_neither_lose_nor_repeat(pair: Pair, topic: str) -> None:
+def test_leases_cancelled_at_random_moments_lose_and_repeat_nothing(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=2)
     records = some_records(20_000)
     for partition in range(2):
@@ -97,7 +97,7 @@ def test_two_copiers_at_once_cannot_add_a_record_twice(pair: Pair, topic: str) -
         _same(pair, topic, partition)
 
 
-def test_memory_stays_within_the_budget_whatever_waits(pair: Pair, topic: str) -> None:
+def test_memory_stays_within_the_budget(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=4)
     for partition in range(4):
         pair.a.write(topic, some_records(3000, size=1000), partition)
@@ -113,7 +113,7 @@ def test_memory_stays_within_the_budget_whatever_waits(pair: Pair, topic: str) -
     assert 0 < most <= (1 << 20) + 110_000  # one batch may go over: a broker always gives at least one
 
 
-def test_keys_values_and_headers_that_are_null_empty_or_repeated_stay_so(pair: Pair, topic: str) -> None:
+def test_null_empty_and_repeated_keys_values_and_headers_are_copied(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     odd = [
         Record(0, 1, None, None),
@@ -126,7 +126,7 @@ def test_keys_values_and_headers_that_are_null_empty_or_repeated_stay_so(pair: P
     _same(pair, topic)
 
 
-def test_with_latest_a_new_mirror_holds_what_is_written_from_then_on(pair: Pair, topic: str) -> None:
+def test_with_latest_a_new_mirror_holds_only_new_records(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(30))
     flow = dataclasses.replace(only(pair.flow(), topic), reading=Reading(from_the_end=True))

@@ -29,13 +29,13 @@ def _take(cursor: Cursor, *outgoing: OutgoingBatch, next_source: int, left_out: 
     return cursor.take(Classified(list(outgoing), refused, [], next_source, 3), Chunk(Budget(1000), 10, 1))
 
 
-def test_what_goes_on_without_a_gap_is_not_written_down_and_may_be_sent() -> None:
+def test_batches_without_a_gap_may_be_sent_without_a_ledger_entry() -> None:
     cursor = _cursor()
     assert not _take(cursor, _parcel((100, 10)), _parcel((110, 5)), next_source=115)
     assert cursor.sending.free_slots == 1
 
 
-def test_what_comes_behind_a_gap_waits_until_it_is_written_down() -> None:
+def test_batches_behind_a_gap_wait_for_their_ledger_entry() -> None:
     cursor = _cursor()
     assert _take(cursor, _parcel((100, 10)), _parcel((112, 5)), next_source=117)
     assert cursor.sending.free_slots == 0
@@ -47,7 +47,7 @@ def test_what_comes_behind_a_gap_waits_until_it_is_written_down() -> None:
     assert not _take(cursor, _parcel((117, 5)), next_source=122)
 
 
-def test_the_first_batch_after_a_start_and_after_a_pause_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_batch_after_a_start_or_a_pause_is_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that has forgotten us takes any sequence: if it refused the first, it would take the second instead."""
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
@@ -66,7 +66,7 @@ def test_the_first_batch_after_a_start_and_after_a_pause_goes_alone(monkeypatch:
     assert cursor.sending.free_slots == 0
 
 
-def test_a_record_that_is_being_parked_is_not_passed_over_before_it_is() -> None:
+def test_the_position_waits_until_a_record_is_parked() -> None:
     cursor = _cursor()
     assert _take(cursor, next_source=101, left_out=(100,))
     assert cursor.position == Position(100, 100)
@@ -74,7 +74,7 @@ def test_a_record_that_is_being_parked_is_not_passed_over_before_it_is() -> None
     assert cursor.position == Position(101, 100)
 
 
-def test_what_was_fetched_before_a_fault_is_not_passed_over() -> None:
+def test_the_position_does_not_skip_what_was_fetched_before_a_fault() -> None:
     """The connection is lost while something waits to be written down: whoever writes finds nothing left of it."""
     cursor = _cursor()
     assert _take(cursor, _parcel((102, 1)), next_source=103)
@@ -83,7 +83,7 @@ def test_what_was_fetched_before_a_fault_is_not_passed_over() -> None:
     assert cursor.position == Position(100, 100)
 
 
-def test_nor_does_a_parcel_on_its_way_stand_for_it() -> None:
+def test_a_batch_in_flight_does_not_move_the_position_past_a_parked_record() -> None:
     cursor = _cursor()
     _take(cursor, _parcel((100, 1)), next_source=101)
     sent = cursor.sending.pop(cursor.generation)
@@ -92,7 +92,7 @@ def test_nor_does_a_parcel_on_its_way_stand_for_it() -> None:
     assert cursor.position == Position(101, 101)
 
 
-def test_markers_behind_the_last_record_count_as_done() -> None:
+def test_markers_behind_the_last_record_move_the_position() -> None:
     cursor = _cursor()
     _take(cursor, _parcel((100, 1)), next_source=101)
     sent = cursor.sending.pop(cursor.generation)
@@ -104,7 +104,7 @@ def test_markers_behind_the_last_record_count_as_done() -> None:
     assert cursor.position == Position(105, 101)
 
 
-def test_what_waits_to_be_written_down_makes_all_that_follows_wait_too() -> None:
+def test_batches_behind_a_waiting_ledger_entry_wait_too() -> None:
     """An earlier plan, written down and never carried out, may agree with what comes next by chance."""
     cursor = _cursor()
     cursor.mirror.intervals.put([Interval(105, 106, 15)])

@@ -56,7 +56,7 @@ OLD, SENT = _numbered("old", 100), _numbered("r", 10)
         ([], 100, 0, 10),
     ],
 )
-def test_copying_goes_on_with_the_first_record_that_was_not_copied(
+def test_copying_continues_with_the_first_record_that_was_not_copied(
     after: list[bytes | None], goes_on: int, twice: int, only_in_mirror: int
 ) -> None:
     logs = _cut_and_rewritten(OLD, SENT, after)
@@ -69,7 +69,7 @@ def test_copying_goes_on_with_the_first_record_that_was_not_copied(
     assert logs.recover().counts == {}
 
 
-def test_the_mirrors_last_record_tells_as_well_that_the_source_was_cut() -> None:
+def test_the_mirrors_last_record_shows_that_the_source_was_truncated() -> None:
     logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT])
     found = logs.recover()
     assert found.position is not None
@@ -77,14 +77,14 @@ def test_the_mirrors_last_record_tells_as_well_that_the_source_was_cut() -> None
     _check_all_is_there(logs)
 
 
-def test_nothing_goes_on_where_the_policy_says_stop() -> None:
+def test_the_partition_stops_where_the_policy_says_fail() -> None:
     logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT])
     refusal = logs.recover(Policies(data_loss="fail"), cut_at=100).refusal
     assert refusal is not None
     assert refusal.reason == "source-truncated"
 
 
-def test_what_is_too_long_to_be_looked_for_is_copied_again_and_counted() -> None:
+def test_records_that_are_too_many_to_search_are_copied_again_and_counted() -> None:
     logs = _cut_and_rewritten(OLD, SENT, [*SENT[:4], b"x", *SENT[4:]])
     found = logs.recover(cut_at=100, search_bytes=1000)
     assert found.position is not None
@@ -93,7 +93,7 @@ def test_what_is_too_long_to_be_looked_for_is_copied_again_and_counted() -> None
     _check_all_is_there(logs)
 
 
-def test_what_comes_late_in_the_source_is_not_looked_for_and_that_is_told() -> None:
+def test_the_notice_names_the_offset_up_to_which_the_source_was_searched() -> None:
     lines = [b"x" * 100 + b"%d" % number for number in range(500)]
     logs = _cut_and_rewritten(OLD, SENT, [*lines, *SENT])
     found = logs.recover(cut_at=100, search_bytes=20_000)
@@ -102,7 +102,7 @@ def test_what_comes_late_in_the_source_is_not_looked_for_and_that_is_told() -> N
     _check_all_is_there(logs)
 
 
-def test_what_retention_has_taken_as_well_is_told() -> None:
+def test_records_that_retention_deleted_as_well_are_reported() -> None:
     logs = _cut_and_rewritten(OLD, SENT, _numbered("x", 100))
     logs.source_start = 150
     found = logs.recover(cut_at=100)
@@ -110,7 +110,7 @@ def test_what_retention_has_taken_as_well_is_told() -> None:
     assert (found.position.source, found.counts) == (150, {"data-loss": 50, "source-truncated": 0})
 
 
-def test_a_cut_before_an_earlier_one_is_found() -> None:
+def test_a_truncation_before_an_earlier_one_is_detected() -> None:
     logs = _cut_and_rewritten(OLD, _numbered("a", 20), _numbered("b", 30))
     assert logs.recover(cut_at=100).counts == {"source-truncated": 20}
     logs.copy()
@@ -123,7 +123,7 @@ def test_a_cut_before_an_earlier_one_is_found() -> None:
     _check_all_is_there(logs)
 
 
-def test_equal_records_cost_no_more_than_others() -> None:
+def test_equal_records_are_matched_in_linear_time() -> None:
     many = 200_000
     tail = MirrorTail([(place, b"a" if place % 2 else b"b") for place in range(many)], 0)
     for offset in range(many):
@@ -136,7 +136,7 @@ _records = st.lists(st.sampled_from([None, *(b"%d" % number for number in range(
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(_records, st.lists(st.tuples(st.integers(0, 100), _records, st.booleans()), min_size=1, max_size=4))
-def test_no_record_is_left_out_whatever_the_source_loses_and_gets(
+def test_no_record_is_left_out_however_the_source_is_truncated(
     before: list[bytes | None], rounds: list[tuple[int, list[bytes | None], bool]]
 ) -> None:
     """Records are few, so that the same ones come at other places and at the same ones."""

@@ -20,7 +20,7 @@ from heliograph.wire.fetch import Fetched, FetchSession
 from logs import Pair, Record, some_records
 
 
-def test_when_the_very_first_batch_is_refused_none_slips_into_its_place(pair: Pair, topic: str) -> None:
+def test_when_the_first_batch_is_refused_no_other_takes_its_offset(pair: Pair, topic: str) -> None:
     """A broker that does not know a producer takes any sequence as its first."""
     pair.a.create(topic)
     pair.b.create(f"A.{topic}", max_message_bytes="50000")
@@ -31,7 +31,7 @@ def test_when_the_very_first_batch_is_refused_none_slips_into_its_place(pair: Pa
     assert pair.b.bounds(f"A.{topic}") == (0, 0)
 
 
-def test_damaged_data_stops_the_partition_after_the_good_batches_before_it(
+def test_damaged_data_stops_the_partition_after_the_batches_before_it(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair.a.create(topic)
@@ -74,7 +74,7 @@ def test_a_copier_that_wakes_up_after_its_deadline_sends_nothing(pair: Pair, top
     assert pair.b.bounds(f"A.{topic}") == (0, 0)
 
 
-def test_a_dead_bootstrap_address_does_not_keep_the_others_from_being_used(pair: Pair) -> None:
+def test_a_dead_bootstrap_address_does_not_block_the_others(pair: Pair) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # takes connections and never says a word
@@ -89,7 +89,7 @@ def test_a_dead_bootstrap_address_does_not_keep_the_others_from_being_used(pair:
         asyncio.run(main())
 
 
-def test_thousands_of_new_mirrors_are_written_down_at_once(pair: Pair, topic: str) -> None:
+def test_thousands_of_new_mirrors_are_recorded_at_once(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     asyncio.run(prepare(only(pair.flow(), topic)))  # makes the internal topics
     entries = [((f"{topic}-{number % 20}", number), Interval(0, number, 0, "s" * 32)) for number in range(9000)]
@@ -105,7 +105,7 @@ def test_thousands_of_new_mirrors_are_written_down_at_once(pair: Pair, topic: st
     asyncio.run(main())
 
 
-def test_a_lease_whose_part_fails_ends_with_that_error(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_whose_task_fails_ends_with_its_error(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.a.create(topic)
 
     async def broken(*_arguments: Any) -> None:
@@ -116,7 +116,7 @@ def test_a_lease_whose_part_fails_ends_with_that_error(pair: Pair, topic: str, m
         copy(only(pair.flow(), topic))
 
 
-def test_a_partition_without_a_leader_says_that_it_is_waiting(pair: Pair, topic: str) -> None:
+def test_a_partition_without_a_leader_is_reported_as_waiting(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
     flow = only(pair.flow(), topic)

@@ -44,7 +44,7 @@ def well(outcome: Outcome) -> bool:
     return (outcome.refusals, outcome.notices) == ((), ())
 
 
-def test_a_mirror_begins_and_goes_on_with_the_sources_offsets(pair: Pair, topic: str) -> None:
+def test_a_mirror_has_the_sources_offsets_from_the_beginning(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(300))
     pair.a.delete_before(topic, 0, 123)
@@ -70,7 +70,7 @@ def filled_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("filled_by")
-def test_transactions_leave_their_gaps(pair: Pair, topic: str) -> None:
+def test_the_gaps_of_transactions_are_preserved(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
     pair.a.transaction(topic, 7, commit=True)
@@ -88,13 +88,13 @@ def test_transactions_leave_their_gaps(pair: Pair, topic: str) -> None:
     same(pair, topic)
 
 
-def test_holes_of_compaction_are_left(pair: Pair, topic: str) -> None:
+def test_the_holes_of_compaction_are_preserved(pair: Pair, topic: str) -> None:
     pair.a.create_compacted(topic, lambda n: b"%d" % (n % 7 if n % 3 else n))
     assert well(copy(kept(pair, topic)))
     same(pair, topic)
 
 
-def test_the_beginning_of_a_compacted_mirror_is_a_gap_or_translated(pair: Pair, topic: str) -> None:
+def test_the_start_of_a_compacted_mirror_is_a_gap_or_offsets_are_translated(pair: Pair, topic: str) -> None:
     """Nothing can be cut off such a topic, so it is never filled with what would have to be."""
     pair.a.create_compacted(topic, lambda n: b"same" if n < 250 else b"%d" % n)
     pair.a.configure(topic, cleanup_policy="compact", max_compaction_lag_ms="9223372036854775807")
@@ -107,7 +107,7 @@ def test_the_beginning_of_a_compacted_mirror_is_a_gap_or_translated(pair: Pair, 
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
-def test_what_the_source_drops_is_dropped_by_the_mirror(pair: Pair, topic: str) -> None:
+def test_records_that_the_source_deletes_are_deleted_from_the_mirror(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(100))
     flow = kept(pair, topic)
@@ -117,7 +117,7 @@ def test_what_the_source_drops_is_dropped_by_the_mirror(pair: Pair, topic: str) 
     same(pair, topic)
 
 
-def test_records_that_were_lost_are_a_gap_at_the_mirrors_beginning(pair: Pair, topic: str) -> None:
+def test_lost_records_are_a_gap_at_the_mirrors_start(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(100))
     flow = kept(pair, topic)
@@ -129,7 +129,7 @@ def test_records_that_were_lost_are_a_gap_at_the_mirrors_beginning(pair: Pair, t
     same(pair, topic)
 
 
-def test_a_gap_that_is_too_wide_ends_it_and_offsets_are_translated_from_there(pair: Pair, topic: str) -> None:
+def test_offsets_are_translated_from_a_gap_on_that_is_too_wide(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
     for _ in range(4):
@@ -147,7 +147,7 @@ def test_a_gap_that_is_too_wide_ends_it_and_offsets_are_translated_from_there(pa
     assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(24))
 
 
-def test_gaps_before_one_that_is_too_wide_are_filled_all_the_same(pair: Pair, topic: str) -> None:
+def test_gaps_before_one_that_is_too_wide_are_filled(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
     pair.a.transaction(topic, 5)
@@ -162,7 +162,7 @@ def test_gaps_before_one_that_is_too_wide_are_filled_all_the_same(pair: Pair, to
     assert pair.b.bounds(f"A.{topic}")[1] == 20
 
 
-def test_switched_on_and_off_it_says_what_it_can_keep(pair: Pair, topic: str) -> None:
+def test_switching_it_on_or_off_reports_which_offsets_are_preserved(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
     off, on_ = only(pair.flow(), topic), kept(pair, topic)
@@ -207,7 +207,7 @@ def test_an_extra_marker_before_planned_gaps_hides_no_record(pair: Pair, topic: 
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
-def test_a_source_that_begins_too_late_is_translated(pair: Pair, topic: str) -> None:
+def test_offsets_of_a_source_that_starts_too_late_are_translated(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(100))
     pair.a.delete_before(topic, 0, 60)
@@ -216,7 +216,7 @@ def test_a_source_that_begins_too_late_is_translated(pair: Pair, topic: str) -> 
     assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(40))
 
 
-def test_fifty_million_offsets_are_filled_though_it_is_cut_off_twice(pair: Pair, topic: str) -> None:
+def test_fifty_million_offsets_are_filled_in_spite_of_two_cancelled_leases(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.skip(topic, 50_000_000)
     pair.a.transaction(topic, 5)  # a gap right behind, planned while it is filled
@@ -234,7 +234,7 @@ def _filled_more_than(count: int) -> Callable[[Copier], bool]:
 
 
 @pytest.mark.parametrize("foreign", [1, 3])
-def test_an_extra_marker_is_seen_and_loses_nothing(pair: Pair, topic: str, foreign: int) -> None:
+def test_an_extra_marker_is_detected_and_loses_nothing(pair: Pair, topic: str, foreign: int) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
     flow = kept(pair, topic)
@@ -250,7 +250,7 @@ def test_an_extra_marker_is_seen_and_loses_nothing(pair: Pair, topic: str, forei
 
 
 @pytest.mark.usefixtures("filled_by")
-def test_leases_cut_off_at_random_moments_keep_offsets(pair: Pair, topic: str) -> None:
+def test_leases_cancelled_at_random_moments_preserve_offsets(pair: Pair, topic: str) -> None:
     """Between writing and aborting included: whatever a transaction was at, its end leaves the gap that was wanted."""
     pair.a.create(topic)
     for number in range(12):
@@ -266,9 +266,7 @@ def test_leases_cut_off_at_random_moments_keep_offsets(pair: Pair, topic: str) -
     same(pair, topic)
 
 
-def test_a_lease_that_ends_waits_for_the_markers_under_way(
-    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_that_ends_waits_for_markers_in_flight(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the next one could look at the mirror's end before they are there."""
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
@@ -291,7 +289,7 @@ def test_a_lease_that_ends_waits_for_the_markers_under_way(
     same(pair, topic)
 
 
-def test_two_copiers_at_once_keep_offsets_or_say_that_they_could_not(pair: Pair, topic: str) -> None:
+def test_two_copiers_at_once_preserve_offsets_or_report_that_they_cannot(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     for number in range(10):
         pair.a.transaction(topic, 1 + number % 4, commit=number % 3 > 0, per_batch=2)

@@ -28,7 +28,7 @@ def _parking(flow: Flow) -> Flow:
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_holes_are_closed_and_the_records_around_them_stay(pair: Pair, topic: str, codec: int) -> None:
+def test_records_around_holes_are_copied_without_the_holes(pair: Pair, topic: str, codec: int) -> None:
     pair.a.create_compacted(topic, lambda n: b"k%d" % (n % 100 if n % 3 else n), codec=codec)
     outcome = copy(only(pair.flow(), topic))
     assert outcome.refusals == ()
@@ -38,13 +38,13 @@ def test_holes_are_closed_and_the_records_around_them_stay(pair: Pair, topic: st
     }
 
 
-def test_empty_batches_left_by_compaction_are_passed_over(pair: Pair, topic: str) -> None:
+def test_empty_batches_left_by_compaction_are_left_out(pair: Pair, topic: str) -> None:
     pair.a.create_compacted(topic, lambda _n: b"same")
     assert copy(only(pair.flow(), topic)).refusals == ()
     _same(pair, topic)
 
 
-def test_copying_goes_on_inside_a_batch_that_was_copied_in_part(pair: Pair, topic: str) -> None:
+def test_copying_continues_inside_a_batch_that_was_partly_copied(pair: Pair, topic: str) -> None:
     """A large batch is split; the lease ends in the middle of it; the next one finds the place."""
     pair.a.create(topic, max_message_bytes="4000000")
     pair.b.create(f"A.{topic}", max_message_bytes="50000")
@@ -57,7 +57,7 @@ def test_copying_goes_on_inside_a_batch_that_was_copied_in_part(pair: Pair, topi
     assert len(pair.b.boundaries(f"A.{topic}")) > 8
 
 
-def test_every_lease_that_copies_a_topic_with_holes_finds_its_place(pair: Pair, topic: str) -> None:
+def test_every_lease_finds_its_position_in_a_topic_with_holes(pair: Pair, topic: str) -> None:
     pair.a.create_compacted(topic, lambda n: b"k%d" % (n % 40 if n % 4 else n))
     flow = replace(only(pair.flow(), topic), reading=Reading(max_partition_fetch_bytes=1500))
     for _ in range(8):
@@ -69,7 +69,7 @@ def test_every_lease_that_copies_a_topic_with_holes_finds_its_place(pair: Pair, 
 # --- transactions --------------------------------------------------------------------------------------------------
 
 
-def test_committed_records_arrive_aborted_ones_and_markers_do_not(pair: Pair, topic: str) -> None:
+def test_committed_records_are_copied_without_aborted_ones_and_markers(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(20))
     pair.a.transaction(topic, 35)
@@ -84,7 +84,7 @@ def test_committed_records_arrive_aborted_ones_and_markers_do_not(pair: Pair, to
     assert len(pair.b.read(f"A.{topic}")) == 75
 
 
-def test_read_uncommitted_copies_aborted_records_as_well(pair: Pair, topic: str) -> None:
+def test_read_uncommitted_copies_aborted_records_too(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.transaction(topic, 15, commit=False)
     pair.a.transaction(topic, 10)
@@ -93,7 +93,7 @@ def test_read_uncommitted_copies_aborted_records_as_well(pair: Pair, topic: str)
     assert len(pair.b.read(f"A.{topic}")) == 25
 
 
-def test_an_open_transaction_is_waited_for_and_is_no_lag(pair: Pair, topic: str) -> None:
+def test_an_open_transaction_is_waited_for_and_does_not_count_as_lag(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
     producer = pair.a.transaction(topic, 20, commit=None)
@@ -110,7 +110,7 @@ def test_an_open_transaction_is_waited_for_and_is_no_lag(pair: Pair, topic: str)
     _same(pair, topic)
 
 
-def test_a_lone_marker_is_passed_over(pair: Pair, topic: str) -> None:
+def test_a_marker_alone_is_left_out(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.transaction(topic, 1, commit=False)
     pair.a.delete_before(topic, 0, 1)
@@ -127,7 +127,7 @@ def test_a_lone_marker_is_passed_over(pair: Pair, topic: str) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, 3])
-def test_a_source_that_stamps_on_arrival_keeps_the_times_that_its_consumers_saw(
+def test_a_source_with_log_append_time_keeps_the_times_that_its_consumers_saw(
     pair: Pair, topic: str, codec: int
 ) -> None:
     pair.a.create(topic, message_timestamp_type="LogAppendTime")
@@ -138,7 +138,7 @@ def test_a_source_that_stamps_on_arrival_keeps_the_times_that_its_consumers_saw(
     assert all(one.timestamp > 1_600_000_000_000 for one in seen)
 
 
-def test_records_from_the_future_and_from_long_ago_arrive(pair: Pair, topic: str) -> None:
+def test_records_of_the_future_and_of_long_ago_are_copied(pair: Pair, topic: str) -> None:
     pair.a.create(topic, message_timestamp_after_max_ms=str(2**63 - 1))
     future = int(time.time() * 1000) + 10**11
     times = [future, 0, 1, future * 2, 12345]
@@ -151,7 +151,7 @@ def test_records_from_the_future_and_from_long_ago_arrive(pair: Pair, topic: str
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_thin_batches_are_joined(pair: Pair, topic: str, codec: int) -> None:
+def test_small_batches_are_joined(pair: Pair, topic: str, codec: int) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(400), per_batch=1, codec=codec)
     flow = only(pair.flow(), topic)
@@ -163,7 +163,7 @@ def test_thin_batches_are_joined(pair: Pair, topic: str, codec: int) -> None:
     _same(pair, topic)
 
 
-def test_how_far_thin_batches_are_joined_is_set_by_batch_size(pair: Pair, topic: str) -> None:
+def test_batch_size_limits_how_far_small_batches_are_joined(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(200), per_batch=1)
     copy(replace(only(pair.flow(), topic), writing=Writing(join_up_to=1000)))
@@ -186,7 +186,7 @@ def test_the_mirrors_limit_is_raised_for_a_batch_that_needs_it(pair: Pair, topic
 
 
 @pytest.mark.parametrize("codec", [0, 3])
-def test_a_batch_is_split_where_the_limit_may_not_be_raised(pair: Pair, topic: str, codec: int) -> None:
+def test_a_batch_is_split_if_the_limit_may_not_be_raised(pair: Pair, topic: str, codec: int) -> None:
     pair.a.create(topic, max_message_bytes="3000000")
     pair.b.create(f"A.{topic}", max_message_bytes="20000")
     pair.a.write(topic, some_records(1000), per_batch=1000, codec=codec)
@@ -201,7 +201,7 @@ def _large_between_small(log: Log, topic: str) -> None:
     log.write(topic, some_records(10), partition=1)
 
 
-def test_a_record_that_cannot_fit_stops_its_partition_and_no_other(pair: Pair, topic: str) -> None:
+def test_a_record_that_is_too_large_stops_only_its_partition(pair: Pair, topic: str) -> None:
     _large_between_small(pair.a, topic)
     pair.b.create(f"A.{topic}", partitions=2, max_message_bytes="50000")
     outcome = copy(replace(only(pair.flow(), topic), may_raise_limits=False))
@@ -219,7 +219,7 @@ def _letters(log: Log, topic: str) -> list[Any]:
     ]
 
 
-def test_a_record_that_cannot_fit_is_parked_with_its_origin(pair: Pair, topic: str) -> None:
+def test_a_record_that_is_too_large_is_parked_with_its_origin(pair: Pair, topic: str) -> None:
     _large_between_small(pair.a, topic)
     pair.b.create(f"A.{topic}", partitions=2, max_message_bytes="50000")
     outcome = copy(replace(_parking(only(pair.flow(), topic)), may_raise_limits=False))

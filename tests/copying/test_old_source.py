@@ -30,7 +30,7 @@ def old() -> Iterator[Log]:
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3])  # zstd came with 2.1
-def test_records_of_a_1_1_cluster_arrive_as_they_are(old: Log, pair: Pair, topic: str, codec: int) -> None:
+def test_records_of_a_1_1_cluster_are_copied_as_they_are(old: Log, pair: Pair, topic: str, codec: int) -> None:
     old.create(topic, partitions=2)
     for partition in range(2):
         old.write(topic, some_records(300), partition, codec=codec)
@@ -67,7 +67,7 @@ def test_messages_in_the_formats_before_2_are_converted(
     ]
 
 
-def test_old_and_new_formats_in_one_log(old: Log, pair: Pair, topic: str) -> None:
+def test_old_and_new_formats_in_one_log_are_copied(old: Log, pair: Pair, topic: str) -> None:
     old.create(topic, message_format_version="0.10.0")
     old.write(topic, some_records(50), per_batch=10)
     old.configure(topic, message_format_version="1.1")
@@ -113,7 +113,7 @@ def test_a_recreated_topic_without_topic_ids_is_recognized_by_its_records(old: L
         assert pair.b.bounds(f"old.{name}") == (0, 100)
 
 
-def test_settings_of_an_old_cluster_are_changed_and_its_others_stay(old: Log, topic: str) -> None:
+def test_only_the_given_settings_of_an_old_cluster_are_changed(old: Log, topic: str) -> None:
     """Before 2.3 a broker only knows how to replace all settings of a topic at once."""
     old.create(topic, retention_ms="1000000", segment_ms="2000000")
     old.configure(topic, retention_ms="3000000", max_message_bytes="1234567")
@@ -122,7 +122,7 @@ def test_settings_of_an_old_cluster_are_changed_and_its_others_stay(old: Log, to
     assert own == {"retention.ms": "3000000", "segment.ms": "2000000", "max.message.bytes": "1234567"}
 
 
-def test_groups_of_an_old_cluster_are_asked_for_one_by_one(old: Log, topic: str) -> None:
+def test_groups_of_an_old_cluster_are_requested_one_by_one(old: Log, topic: str) -> None:
     """No states in the list of groups, no question about several groups at once."""
     old.create(topic)
     names = [f"{topic}-{number}" for number in range(3)]

@@ -51,13 +51,13 @@ def _refused(logs: Logs, source_offset: int) -> None:
         assert target <= last_places.get(value, logs.mirror_end), f"{target} is too late for source offset {offset}"
 
 
-def test_records_that_are_missing_stop_the_partition() -> None:
+def test_missing_records_stop_the_partition() -> None:
     logs = _copied()
     logs.append(VALUES[110:120], 110)
     _refused(logs, 100)
 
 
-def test_records_that_are_missing_are_copied_where_the_policy_says_so() -> None:
+def test_missing_records_are_copied_if_the_policy_allows_it() -> None:
     logs = _copied()
     logs.append(VALUES[110:120], 110)
     logs.append(VALUES[120:130], 120)
@@ -68,13 +68,13 @@ def test_records_that_are_missing_are_copied_where_the_policy_says_so() -> None:
     _finish(logs)
 
 
-def test_records_that_are_there_twice_stop_the_partition() -> None:
+def test_repeated_records_stop_the_partition() -> None:
     logs = _copied(110)
     logs.append(VALUES[100:110], 100)
     _refused(logs, 110)
 
 
-def test_records_that_are_there_twice_are_counted_where_the_policy_says_so() -> None:
+def test_repeated_records_are_counted_if_the_policy_allows_it() -> None:
     logs = _copied(110)
     logs.append(VALUES[100:110], 100)
     logs.append(VALUES[110:115], 110)
@@ -85,7 +85,7 @@ def test_records_that_are_there_twice_are_counted_where_the_policy_says_so() -> 
     _finish(logs)
 
 
-def test_a_refusal_that_was_lifted_goes_on_as_if_it_had_never_been() -> None:
+def test_after_a_refusal_is_lifted_copying_continues_as_without_it() -> None:
     logs = _copied()
     logs.append(VALUES[110:120], 110)
     _refused(logs, 100)
@@ -95,7 +95,7 @@ def test_a_refusal_that_was_lifted_goes_on_as_if_it_had_never_been() -> None:
     _finish(logs)
 
 
-def test_somebody_elses_records_are_told_apart_from_our_own_that_are_missing() -> None:
+def test_foreign_records_are_distinguished_from_own_missing_ones() -> None:
     logs = _copied()
     logs.append([b"theirs"] * 3, 0, producer=5)
     logs.append(VALUES[110:120], 110)
@@ -105,7 +105,7 @@ def test_somebody_elses_records_are_told_apart_from_our_own_that_are_missing() -
 
 
 @pytest.mark.parametrize("what", ["missing", "twice", "cut"])
-def test_somebody_else_who_writes_right_after_hides_nothing(what: str) -> None:
+def test_a_foreign_write_right_behind_hides_nothing(what: str) -> None:
     """It was decided to go back in the source, and before that is done the mirror gets records of others."""
     logs = _copied(110 if what == "twice" else 100)
     if what == "missing":
@@ -124,7 +124,7 @@ def test_somebody_else_who_writes_right_after_hides_nothing(what: str) -> None:
     _finish(logs)
 
 
-def test_what_was_planned_after_going_back_is_believed() -> None:
+def test_a_plan_after_going_back_counts() -> None:
     logs = _copied()
     logs.cut(90)
     logs.write(*(b"new%d" % number for number in range(60)))
@@ -136,7 +136,7 @@ def test_what_was_planned_after_going_back_is_believed() -> None:
     _finish(logs)
 
 
-def test_records_that_are_missing_and_gone_from_the_source_are_lost_and_that_is_told() -> None:
+def test_missing_records_that_the_source_has_deleted_are_reported_as_lost() -> None:
     logs = _copied()
     logs.append(VALUES[110:120], 110)
     logs.source_start = 105
@@ -152,7 +152,7 @@ def test_records_that_are_missing_and_gone_from_the_source_are_lost_and_that_is_
     assert logs.recover(STRICT).counts == {}
 
 
-def test_what_compaction_has_taken_out_of_the_mirror_is_not_missing() -> None:
+def test_records_that_compaction_removed_from_the_mirror_are_not_missing() -> None:
     logs = Logs()
     for number in range(5):
         logs.write(*VALUES[10 * number : 10 * number + 10])
@@ -173,7 +173,7 @@ _events = st.lists(
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(_events, min_size=1, max_size=4))
-def test_no_record_is_left_out_whatever_lands(rounds: list[list[tuple[str, int]]]) -> None:
+def test_no_record_is_left_out_whichever_batches_land(rounds: list[list[tuple[str, int]]]) -> None:
     """In each round a copier sends on, and some batches are refused, land late or twice, or between those of others;
     the source gets markers and is cut back. Then the position is found, and all is copied."""
     logs, fresh = Logs(), itertools.count()

@@ -15,7 +15,7 @@ def _facts(
     return PartitionFacts(*source, *mirror, source_id, mirror_id)
 
 
-def test_an_empty_mirror_begins_at_the_sources_start_and_writes_that_down() -> None:
+def test_an_empty_mirror_begins_at_the_sources_start_and_records_that() -> None:
     assert next_position(Intervals(), _facts((40, 90), (0, 0)), STRICT) == Resume(
         Position(40, 0), Interval(0, 40, 0, "s")
     )
@@ -30,7 +30,7 @@ def test_a_new_mirror_may_begin_at_the_sources_end_but_not_one_that_was_deleted(
     assert decision.position == Position(40, 0)
 
 
-def test_a_mirror_that_others_have_filled_goes_on_as_was_decided() -> None:
+def test_a_mirror_that_others_have_filled_continues_as_decided() -> None:
     taken_over = Intervals([Interval(500, 740, 0, "s")])
     assert next_position(taken_over, _facts((0, 900), (0, 500)), STRICT) == Resume(Position(740, 500), is_decided=True)
     assert next_position(taken_over, _facts((0, 900), (0, 510)), STRICT) == Resume(Position(750, 510))
@@ -40,7 +40,7 @@ def test_a_mirror_that_others_have_filled_goes_on_as_was_decided() -> None:
     assert (waits.reason, waits.final) == ("open-transaction", False)
 
 
-def test_a_mirror_goes_on_where_its_log_ends() -> None:
+def test_a_mirror_continues_where_its_log_ends() -> None:
     known = Intervals([Interval(0, 40, 0, "s")])
     assert next_position(known, _facts((40, 90), (0, 12)), STRICT) == Resume(Position(52, 12))
 
@@ -50,18 +50,18 @@ def test_the_mirrors_own_retention_changes_nothing() -> None:
     assert next_position(known, _facts((40, 90), (12, 12)), STRICT) == Resume(Position(52, 12))
 
 
-def test_the_last_interval_that_has_begun_counts() -> None:
+def test_the_last_interval_that_has_records_counts() -> None:
     known = Intervals([Interval(0, 40, 10, "s"), Interval(10, 100, 10, "s"), Interval(20, 300, 0, "s")])
     assert next_position(known, _facts((0, 900), (0, 19)), STRICT) == Resume(Position(109, 19))
     assert next_position(known, _facts((0, 900), (0, 21)), STRICT) == Resume(Position(301, 21))
 
 
-def test_an_interval_that_was_planned_and_never_begun_does_not_count() -> None:
+def test_an_interval_without_records_that_was_only_planned_does_not_count() -> None:
     known = Intervals([Interval(0, 40, 20, "s"), Interval(20, 300, 10, "s")])
     assert next_position(known, _facts((0, 900), (0, 20)), STRICT) == Resume(Position(60, 20))
 
 
-def test_a_mirror_that_was_deleted_begins_anew_and_says_so() -> None:
+def test_a_deleted_mirror_begins_again_and_reports_that() -> None:
     facts = PartitionFacts(50, 90, 0, 0, "s", "m", has_earlier_mirror=True)
     decision = next_position(Intervals(), facts, STRICT)
     assert isinstance(decision, Resume)
@@ -83,12 +83,12 @@ def test_a_recreated_source_topic_is_refused() -> None:
     assert _refused(next_position(known, _facts((0, 90), (0, 5)), STRICT)) == ("recreated-topic", 5)
 
 
-def test_records_that_retention_took_first_are_refused() -> None:
+def test_records_that_retention_deleted_first_stop_the_partition() -> None:
     known = Intervals([Interval(0, 0, 0, "s")])
     assert _refused(next_position(known, _facts((9, 90), (0, 5)), STRICT)) == ("data-loss", 5)
 
 
-def test_a_policy_lets_copying_go_on_and_says_what_was_passed_over() -> None:
+def test_with_continue_copying_continues_and_reports_what_was_skipped() -> None:
     lost = next_position(Intervals([Interval(0, 0, 0, "s")]), _facts((9, 90), (0, 5)), LENIENT)
     assert isinstance(lost, Resume)
     assert (lost.position, lost.new) == (Position(9, 5), Interval(5, 9, 0, "s"))
@@ -99,7 +99,7 @@ def test_a_policy_lets_copying_go_on_and_says_what_was_passed_over() -> None:
     assert [event[0] for event in again.events] == ["recreated-topic"]
 
 
-def test_a_source_that_ends_before_the_mirror_is_refused_but_may_still_be_catching_up() -> None:
+def test_a_source_that_ends_before_the_mirror_is_retried_first() -> None:
     known = Intervals([Interval(0, 0, 0, "s")])
     decision = next_position(known, _facts((0, 4), (0, 5)), STRICT)
     assert _refused(decision) == ("source-truncated", 5)
@@ -107,7 +107,7 @@ def test_a_source_that_ends_before_the_mirror_is_refused_but_may_still_be_catchi
     assert not decision.final
 
 
-def test_producer_ids_are_stable_distinct_and_far_from_those_that_brokers_hand_out() -> None:
+def test_producer_ids_are_stable_distinct_and_far_from_those_of_brokers() -> None:
     ids = {
         producer_id(flow, MirrorPartition(topic, topic, partition))
         for flow in ("A->B", "B->A")
@@ -119,7 +119,7 @@ def test_producer_ids_are_stable_distinct_and_far_from_those_that_brokers_hand_o
     assert producer_id("A->B", MirrorPartition("orders", "A.orders", 0)) == 5708051862755281001
 
 
-def test_what_was_decided_at_the_mirrors_end_is_not_decided_again() -> None:
+def test_a_decision_at_the_mirrors_end_is_not_made_again() -> None:
     known = Intervals([Interval(0, 0, 0, "s")])
     facts = _facts((9, 90), (0, 5))
     first = next_position(known, facts, LENIENT)
@@ -130,14 +130,14 @@ def test_what_was_decided_at_the_mirrors_end_is_not_decided_again() -> None:
     assert again == Resume(Position(9, 5), is_decided=True)
 
 
-def test_offsets_that_this_run_has_seen_to_be_empty_are_not_lost() -> None:
+def test_offsets_that_this_run_found_empty_are_not_lost_records() -> None:
     """The last record is at 99, its transaction's marker at 100; then retention takes everything."""
     known = Intervals([Interval(0, 0, 0, "s")])
     facts = PartitionFacts(101, 101, 100, 100, "s", "m", last_position=Position(101, 100))
     assert next_position(known, facts, STRICT) == Resume(Position(101, 100))
 
 
-def test_what_was_decided_holds_until_its_first_record_is_there() -> None:
+def test_a_decision_holds_until_its_first_record_lands() -> None:
     """It was decided to go back to source offset 40, and planned; then everything ended before the first append."""
     intervals = Intervals()
     intervals.put([Interval(0, 0, 100, "id")])

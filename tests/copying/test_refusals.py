@@ -20,7 +20,7 @@ def _only_refusal(outcome: Outcome) -> Refusal:
     return refusal
 
 
-def test_a_foreign_writer_on_the_mirror_is_noticed_while_copying(pair: Pair, topic: str) -> None:
+def test_a_foreign_writer_is_detected_while_copying(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     pair.a.write(topic, some_records(100))
@@ -43,7 +43,7 @@ def _write_both(pair: Pair, topic: str) -> None:
     pair.a.write(topic, some_records(100))
 
 
-def test_a_foreign_writer_on_the_mirror_is_noticed_at_the_next_start(pair: Pair, topic: str) -> None:
+def test_a_foreign_writer_is_detected_at_the_next_start(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     pair.a.write(topic, some_records(100))
@@ -55,7 +55,7 @@ def test_a_foreign_writer_on_the_mirror_is_noticed_at_the_next_start(pair: Pair,
     assert pair.b.bounds(f"A.{topic}") == (0, 101)
 
 
-def test_a_mirror_of_unknown_origin_is_left_alone(pair: Pair, topic: str) -> None:
+def test_a_mirror_of_unknown_origin_is_not_changed(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.b.create(f"A.{topic}")
     pair.a.write(topic, some_records(10))
@@ -64,7 +64,7 @@ def test_a_mirror_of_unknown_origin_is_left_alone(pair: Pair, topic: str) -> Non
     assert pair.b.bounds(f"A.{topic}") == (0, 3)
 
 
-def test_a_source_topic_that_was_created_again_is_not_taken_for_the_old_one(pair: Pair, topic: str) -> None:
+def test_a_recreated_source_topic_is_not_copied_as_the_old_one(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     pair.a.write(topic, some_records(10))
@@ -76,7 +76,7 @@ def test_a_source_topic_that_was_created_again_is_not_taken_for_the_old_one(pair
     assert pair.b.bounds(f"A.{topic}") == (0, 10)
 
 
-def test_a_topic_that_is_created_again_while_it_is_copied_is_noticed(pair: Pair, topic: str) -> None:
+def test_a_topic_that_is_recreated_while_it_is_copied_is_detected(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     pair.a.write(topic, some_records(10))

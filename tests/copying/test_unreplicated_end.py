@@ -60,7 +60,7 @@ async def _ends(client: ClusterClient, mirror: str) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("what", ["marker", "record"])
-def test_a_lease_waits_for_what_the_one_before_it_has_left_on_its_way(
+def test_a_lease_waits_for_unreplicated_batches_of_an_earlier_one(
     pair: Pair, two: SandboxCluster, topic: str, what: str
 ) -> None:
     pair.a.create(topic)

@@ -149,7 +149,7 @@ def _land(log: Log, key: MirrorPartition, records: list[Record], number: int) ->
 
 
 @pytest.mark.parametrize("what", ["missing", "twice"])
-def test_a_batch_of_ours_in_the_wrong_place_is_told(both: Pair, topic: str, what: str) -> None:
+def test_an_own_batch_at_a_wrong_offset_is_reported(both: Pair, topic: str, what: str) -> None:
     key = MirrorPartition(topic, f"A.{topic}", 0)
     records = some_records(140)
     both.a.create(topic)

@@ -175,7 +175,7 @@ def cuts(threes: Clusters, both: Pair) -> dict[str, Cut]:
     return found
 
 
-def test_a_source_that_has_lost_its_end_stops_the_partition(cuts: dict[str, Cut]) -> None:
+def test_a_truncated_source_stops_the_partition(cuts: dict[str, Cut]) -> None:
     running, longer = cuts["cut-stop"], cuts["cut-late-stop"]
     assert running.told == ([(0, "source-truncated", 150, 150)], [])
     assert longer.told == ([(0, "not-a-copy", 150, 150)], [])
@@ -185,14 +185,14 @@ def test_a_source_that_has_lost_its_end_stops_the_partition(cuts: dict[str, Cut]
 
 
 @pytest.mark.parametrize("name", ["cut-go", "cut-late-go", "cut-late-short"])
-def test_a_source_that_has_lost_its_end_is_followed_from_there(cuts: dict[str, Cut], name: str) -> None:
+def test_a_truncated_source_is_copied_on_from_there(cuts: dict[str, Cut], name: str) -> None:
     one = cuts[name]
     assert one.told == ([], [(0, "source-truncated", 50, 100, 150)])
     assert one.before[:100] == one.source[0][:100]
     assert one.mirror == [one.before + one.source[0][100:], one.source[1]]
 
 
-def test_records_that_are_sent_again_behind_another_are_copied_again(cuts: dict[str, Cut]) -> None:
+def test_records_that_are_sent_again_after_another_are_copied_again(cuts: dict[str, Cut]) -> None:
     """None of them is left out, the other one not either, and what is there twice is counted."""
     one = cuts["cut-late-resent"]
     assert one.told == ([], [(0, "copied-twice", 50, 100, 150)])
@@ -200,13 +200,13 @@ def test_records_that_are_sent_again_behind_another_are_copied_again(cuts: dict[
     assert one.mirror == [one.before + one.source[0][100:], one.source[1]]
 
 
-def test_a_source_that_loses_its_end_again_is_followed_from_the_second_place(cuts: dict[str, Cut]) -> None:
+def test_a_source_that_is_truncated_again_is_copied_on_from_there(cuts: dict[str, Cut]) -> None:
     one = cuts["again"]
     assert one.mirror == [one.before + one.source[0][180:], one.source[1]]
     assert one.told == ([], [(0, "source-truncated", 30, 180, 260)])
 
 
-def test_a_mirror_that_loses_its_end_is_copied_again_from_there(threes: Clusters, both: Pair, topic: str) -> None:
+def test_a_truncated_mirror_is_copied_again_from_there(threes: Clusters, both: Pair, topic: str) -> None:
     running, later = names = [f"{topic}-running", f"{topic}-later"]
     mirrors = [f"A.{name}" for name in names]
     for name, mirror in zip(names, mirrors, strict=True):
@@ -235,9 +235,7 @@ def test_a_mirror_that_loses_its_end_is_copied_again_from_there(threes: Clusters
     both.b.until_led(mirrors, 3, 2, 3)
 
 
-def test_a_mirror_that_loses_its_end_is_copied_again_while_the_source_is_quiet(
-    threes: Clusters, both: Pair, topic: str
-) -> None:
+def test_a_truncated_mirror_is_copied_again_while_the_source_is_quiet(threes: Clusters, both: Pair, topic: str) -> None:
     mirror = f"A.{topic}"
     both.a.create(topic, replicas=3)
     both.b.place(mirror, [2, 3])
@@ -293,7 +291,7 @@ def _stop_and_go(pair: Pair, topic: str, act: Callable[[str], None], when: str) 
     return [_told(outcome) for outcome in outcomes]
 
 
-def test_retention_that_has_overtaken_the_copier_is_told(both: Pair, topic: str) -> None:
+def test_retention_that_has_overtaken_the_copier_is_reported(both: Pair, topic: str) -> None:
     def act(name: str) -> None:
         _write(both.a, name, 100)
         both.a.delete_before(name, 0, 150)
@@ -303,7 +301,7 @@ def test_retention_that_has_overtaken_the_copier_is_told(both: Pair, topic: str)
     assert went_on == ([], [(0, "data-loss", 50, 150, 100)])
 
 
-def test_retention_that_overtakes_the_copier_in_a_lease_is_told(both: Pair, topic: str) -> None:
+def test_retention_that_overtakes_the_copier_in_a_lease_is_reported(both: Pair, topic: str) -> None:
     names = [f"{topic}-stop", f"{topic}-go"]
     flows = [
         _flow(both, name, policies, max_partition_fetch_bytes=2000)
@@ -330,7 +328,7 @@ def test_retention_that_overtakes_the_copier_in_a_lease_is_told(both: Pair, topi
 
 @pytest.mark.parametrize("count", [40, 160])
 @pytest.mark.parametrize("when", ["between leases", "in a lease"])
-def test_a_source_topic_that_is_created_again_is_told(both: Pair, topic: str, count: int, when: str) -> None:
+def test_a_recreated_source_topic_is_reported(both: Pair, topic: str, count: int, when: str) -> None:
     stopped, went_on = _stop_and_go(both, topic, lambda name: both.a.recreate(name, count), when)
     assert stopped == ([(0, "recreated-topic", 100, 100)], [])
     assert went_on == ([], [(0, "recreated-topic", 0, 0, 100)])
@@ -339,7 +337,7 @@ def test_a_source_topic_that_is_created_again_is_told(both: Pair, topic: str, co
     assert both.b.bounds(f"A.{topic}-go") == (0, 110 + count)
 
 
-def test_a_mirror_that_was_deleted_is_copied_again_from_the_sources_start(both: Pair, topic: str) -> None:
+def test_a_deleted_mirror_is_copied_again_from_the_sources_start(both: Pair, topic: str) -> None:
     both.a.create(topic, partitions=2)
     _write(both.a, topic, 100, 100)
     copy(_flow(both, topic, STRICT))
@@ -352,7 +350,7 @@ def test_a_mirror_that_was_deleted_is_copied_again_from_the_sources_start(both: 
 
 
 @pytest.mark.parametrize("pace", [{}, {"bytes_per_second": 100_000}], ids=["idle", "busy"])
-def test_a_mirror_that_is_deleted_in_a_lease_is_copied_again(both: Pair, topic: str, pace: dict[str, int]) -> None:
+def test_a_mirror_that_is_deleted_during_a_lease_is_copied_again(both: Pair, topic: str, pace: dict[str, int]) -> None:
     """If a batch was on its way, the new mirror may have it: appends name the topic only. Then it must go once more."""
     both.a.create(topic)
     both.a.create(f"{topic}-other")
@@ -396,7 +394,7 @@ def _create_with_holes(log: Log, topic: str) -> None:
     log.create_compacted(topic, lambda n: b"k%d" % (n if n % 5 else n % 50), count=4000)
 
 
-def test_a_foreign_write_stops_the_partition_or_is_copied_around_time_and_again(both: Pair, topic: str) -> None:
+def test_every_foreign_write_stops_the_partition_or_is_skipped(both: Pair, topic: str) -> None:
     mirror = f"A.{topic}"
     both.a.create(topic, partitions=2)
     _write(both.a, topic, 100, 100)
@@ -416,7 +414,7 @@ def test_a_foreign_write_stops_the_partition_or_is_copied_around_time_and_again(
 
 
 @pytest.mark.parametrize("how", ["now and then", "where there are holes", "all the time"])
-def test_foreign_writes_between_batches_under_way_are_copied_around(both: Pair, topic: str, how: str) -> None:
+def test_foreign_writes_between_batches_in_flight_are_skipped(both: Pair, topic: str, how: str) -> None:
     both.a.create(f"{topic}-other")
     if how == "where there are holes":
         _create_with_holes(both.a, topic)
@@ -468,7 +466,7 @@ def test_a_foreign_write_hides_nothing_else(both: Pair, topic: str, also: str) -
 
 
 @pytest.mark.parametrize("what", ["data-loss", "recreated-topic", "foreign-writer", "foreign-writer before us"])
-def test_what_was_told_is_not_told_again_by_the_next_lease(both: Pair, topic: str, what: str) -> None:
+def test_the_next_lease_does_not_report_the_same_again(both: Pair, topic: str, what: str) -> None:
     """Though nothing has been copied since."""
     both.a.create(topic)
     _write(both.a, topic, 100)
@@ -492,7 +490,7 @@ def test_what_was_told_is_not_told_again_by_the_next_lease(both: Pair, topic: st
 # --- leaders that move, partitions that are added --------------------------------------------------------------------
 
 
-def test_source_leaders_that_move_while_a_topic_with_holes_is_copied(both: Pair, topic: str) -> None:
+def test_a_topic_with_holes_is_copied_while_source_leaders_move(both: Pair, topic: str) -> None:
     _create_with_holes(both.a, topic)
     both.a.create(f"{topic}-other")
     admin: Any = KafkaAdminClient(bootstrap_servers=both.a.bootstrap)
@@ -516,7 +514,7 @@ def test_source_leaders_that_move_while_a_topic_with_holes_is_copied(both: Pair,
     assert _copied(both, f"{topic}-other")
 
 
-def test_target_brokers_that_restart_while_holes_are_written_down(threes: Clusters, both: Pair, topic: str) -> None:
+def test_holes_are_recorded_while_target_brokers_restart(threes: Clusters, both: Pair, topic: str) -> None:
     both.a.create(topic, partitions=2)
 
     def act() -> None:
@@ -546,7 +544,7 @@ def test_target_brokers_that_restart_while_holes_are_written_down(threes: Cluste
     assert both.b.bounds(f"A.{topic}")[1] > 50
 
 
-def test_partitions_that_are_added_are_copied_by_the_next_lease(both: Pair, topic: str) -> None:
+def test_added_partitions_are_copied_by_the_next_lease(both: Pair, topic: str) -> None:
     both.a.create(topic, partitions=2)
     _write(both.a, topic, 10, 10)
     copy(_flow(both, topic))
@@ -564,7 +562,7 @@ def test_partitions_that_are_added_are_copied_by_the_next_lease(both: Pair, topi
     ("when", "count"),
     [("between leases", 40), ("between leases", 160), ("positions handed on", 160), ("in a lease", 40)],
 )
-def test_a_topic_without_an_id_that_is_created_again_is_told(
+def test_a_recreated_topic_without_a_topic_id_is_reported(
     both: Pair, olds: SandboxCluster, topic: str, count: int, when: str
 ) -> None:
     """By its records, which is all there is. (One that grows past the position while a fetch waits is told by the next
@@ -575,7 +573,7 @@ def test_a_topic_without_an_id_that_is_created_again_is_told(
     assert went_on == ([], [(0, "recreated-topic", 100, 0, 100)])
 
 
-def test_an_old_source_that_loses_its_end_stops_the_partition(olds: SandboxCluster, both: Pair, topic: str) -> None:
+def test_an_old_source_that_is_truncated_stops_the_partition(olds: SandboxCluster, both: Pair, topic: str) -> None:
     """Its fetches know no leader epochs: when the new leader's log has grown longer, only the records tell."""
     log, mirror = Log(olds.bootstrap), f"A.{topic}"
     for name in (topic, f"{topic}-other"):
