@@ -26,7 +26,7 @@ class Budget:
         return {leader for leader, held in self.held_for.items() if held >= (share / 2 if leader in before else share)}
 
     def reserve(self, size: int) -> None:
-        """Count a fetch that is under way."""
+        """Count a fetch that is in flight."""
         self.held += size
 
     def unreserve(self, size: int) -> None:

@@ -10,7 +10,7 @@ from heliograph.model.flow import KeptOffsets
 class GapFill:
     settings: KeptOffsets | None = None  # None: the mirror need not have the source's offsets
     name: str = ""  # prefix of the transactional ids that fill its gaps
-    in_flight: int = 0  # transactions under way for the next gap
+    in_flight: int = 0  # transactions for the next gap
     requested: int = 0  # offsets of that gap for which a transaction was started
     marked: int = 0  # and for which it has ended
     can_fill_start: bool = True  # whether filler at the mirror's start could be deleted again

@@ -1,4 +1,4 @@
-"""What one mirror partition does not take, as far as the target has told."""
+"""What one mirror partition refuses, as far as is known from the responses of the target."""
 
 from dataclasses import dataclass, field, replace
 
