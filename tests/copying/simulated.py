@@ -45,9 +45,11 @@ def marker(offset: int) -> Batch:
 
 def values_of(log: Sequence[Batch]) -> Iterator[tuple[int, bytes]]:
     """Each record's offset and value."""
-    for one in log:
-        if not one.control:
-            for record in records_in(classify(bytes(one.data), one.base_offset, -1, Rules(join_up_to=0)).outgoing[0]):
+    for batch in log:
+        if not batch.control:
+            for record in records_in(
+                classify(bytes(batch.data), batch.base_offset, -1, Rules(join_up_to=0)).outgoing[0]
+            ):
                 yield record.offset, record.value or b""
 
 
@@ -86,7 +88,7 @@ class Logs:
 
     def cut(self, offset: int) -> None:
         """The source loses what it has from an offset on."""
-        self.source = [one for one in self.source if one.next_offset <= offset]
+        self.source = [batch for batch in self.source if batch.next_offset <= offset]
 
     def plan(self) -> list[tuple[Interval, list[bytes]]]:
         """What is to be copied next, and where to, one run of source offsets after the other."""
@@ -144,22 +146,27 @@ class Logs:
         facts = PartitionFacts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", is_sure=True)
         decision = next_position(self.intervals, facts, policies)
         assert isinstance(decision, Resume), decision
-        one = Candidate(cursor, facts, decision, self.intervals)
+        candidate = Candidate(cursor, facts, decision, self.intervals)
         lost: list[str] = []
         clusters = Simulated(self, search_bytes)
-        passed = asyncio.run(verified([one], clusters, policies, lambda _cursor, why, _suspicious: lost.append(why)))
+        passed = asyncio.run(
+            verified([candidate], clusters, policies, lambda _cursor, why, _suspicious: lost.append(why))
+        )
         assert not lost, lost
-        for correction in one.corrections:
+        for correction in candidate.corrections:
             self.intervals.put([correction])
         if not passed:
             return False
-        if one.decision.new is not None:
-            self.intervals.put([one.decision.new])
-        self.position, self.foreign_offsets_before = one.decision.position, one.decision.foreign_offsets_before
-        for kind, count, text in one.decision.events:
+        if candidate.decision.new is not None:
+            self.intervals.put([candidate.decision.new])
+        self.position, self.foreign_offsets_before = (
+            candidate.decision.position,
+            candidate.decision.foreign_offsets_before,
+        )
+        for kind, count, text in candidate.decision.events:
             counts[kind] = counts.get(kind, 0) + count
             texts.append(text)
-        return one.verify_again
+        return candidate.verify_again
 
 
 class Simulated(BothLogs):
@@ -171,7 +178,7 @@ class Simulated(BothLogs):
 
     logs: Logs
 
-    async def ask(self, _one: Candidate, question: Callable[[Intervals], T]) -> T:
+    async def ask(self, _candidate: Candidate, question: Callable[[Intervals], T]) -> T:
         return question(self.logs.intervals)
 
     async def originals(self, wanted: dict[TopicPartition, int]) -> Batches:
@@ -180,22 +187,24 @@ class Simulated(BothLogs):
     async def copies(self, wanted: dict[TopicPartition, int]) -> Batches:
         return {place: _holding(self.logs.mirror, offset) for place, offset in wanted.items()}
 
-    async def source_records(self, _one: Candidate, start: int, end: int) -> AsyncIterator[DecodedRecord]:
+    async def source_records(self, _candidate: Candidate, start: int, end: int) -> AsyncIterator[DecodedRecord]:
         for offset, value in values_of(self.logs.source):
             if start <= offset < end:
                 yield DecodedRecord(offset, 1000, b"key", value, [])
 
-    async def visible_in_mirror(self, _one: Candidate, start: int, end: int) -> set[int]:
-        return {one.base_offset for one in self.logs.mirror if start < one.next_offset and one.base_offset < end}
+    async def visible_in_mirror(self, _candidate: Candidate, start: int, end: int) -> set[int]:
+        return {
+            batch.base_offset for batch in self.logs.mirror if start < batch.next_offset and batch.base_offset < end
+        }
 
-    async def mirror_batches(self, _one: Candidate, start: int, end: int) -> AsyncIterator[Batch]:
-        for one in self.logs.mirror:
-            if one.next_offset > start and one.base_offset < end:
-                yield one
+    async def mirror_batches(self, _candidate: Candidate, start: int, end: int) -> AsyncIterator[Batch]:
+        for batch in self.logs.mirror:
+            if batch.next_offset > start and batch.base_offset < end:
+                yield batch
 
 
 def _holding(log: Sequence[Batch], offset: int) -> Batch | None:
-    return next((one for one in log if one.next_offset > offset), None)
+    return next((batch for batch in log if batch.next_offset > offset), None)
 
 
 def check_translation(logs: Logs) -> None:

@@ -31,7 +31,7 @@ def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, to
     flow = only(pair.flow(), topic)
 
     async def main() -> None:
-        partitions = {one.topic: one for one in await prepare(flow)}
+        partitions = {partition.topic: partition for partition in await prepare(flow)}
         earlier = Copier(Work(flow, "earlier", 120.0, (partitions[comes],)))  # so the ledger knows it already
         lease = asyncio.create_task(earlier.run())
         await until(lambda: settled(earlier))
@@ -45,7 +45,7 @@ def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, to
         copier = Copier(work)
         lease = asyncio.create_task(copier.run())
         await until(lambda: settled(copier))
-        kept = next(one for one in copier.cursors if one.key.topic == stays)
+        kept = next(cursor for cursor in copier.cursors if cursor.key.topic == stays)
         generation = kept.generation
 
         async def change(added: str | None, dropped: str | None) -> None:
@@ -53,15 +53,17 @@ def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, to
             await write(client, signals, COMMANDS, [change_command({"changing": Change(*some)})])
 
         await change(comes, goes)
-        await until(lambda: {one.key.topic for one in copier.cursors} == {stays, comes})
+        await until(lambda: {cursor.key.topic for cursor in copier.cursors} == {stays, comes})
         for name in (stays, goes, comes):
             await asyncio.to_thread(pair.a.write, name, some_records(50))
-        await until(lambda: all(one.position is not None and one.position.source == 100 for one in copier.cursors))
+        await until(
+            lambda: all(cursor.position is not None and cursor.position.source == 100 for cursor in copier.cursors)
+        )
         assert await asyncio.to_thread(pair.b.bounds, f"A.{goes}") == (0, 50)
         await change(goes, None)
         await until(lambda: len(copier.cursors) == 3 and settled(copier))
         assert kept.generation == generation  # it has never begun again
-        back = next(one for one in copier.cursors if one.key.topic == goes)
+        back = next(cursor for cursor in copier.cursors if cursor.key.topic == goes)
         assert (back.copied.records, back.copied.stay) == (50, 1)
         copier.stop()
         outcome = await lease
@@ -83,7 +85,7 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_not_copied(
     flow = only(pair.flow(), topic)
 
     async def main() -> None:
-        partitions = {one.topic: one for one in await prepare(flow)}
+        partitions = {partition.topic: partition for partition in await prepare(flow)}
         copier = Copier(Work(flow, "dropping", 60.0, tuple(partitions.values())))
 
         async def drop_meanwhile(found: list[Candidate], *others: Any) -> list[Candidate]:
@@ -92,7 +94,7 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_not_copied(
             return passed
 
         monkeypatch.setattr(heliograph.copy.resume, "verified", drop_meanwhile)
-        dropped = next(one for one in copier.cursors if one.key.topic == goes)
+        dropped = next(cursor for cursor in copier.cursors if cursor.key.topic == goes)
         lease = asyncio.create_task(copier.run())
         await until(lambda: dropped not in copier.cursors and settled(copier))
         assert dropped.state is State.DROPPED

@@ -14,8 +14,8 @@ def _batch(offsets: list[int], attributes: int = 0, producer: int = -1, size: in
     first = offsets[0]
     builder = Builder(codec)
     records = [DecodedRecord(0, 1000 + offset, b"k%d" % offset, b"v" * size, [("h", None)]) for offset in offsets]
-    for one in records:
-        builder.add(one)
+    for record in records:
+        builder.add(record)
     built = builder.build(first, 7)
     # The compiled builder numbers records without a gap; a broker's cleaner keeps the numbers. Few tests need that.
     whole = bytearray(rewrite(built._replace(attributes=built.attributes | attributes), producer, 0))
@@ -51,7 +51,7 @@ def _offsets(classified: Classified) -> list[int]:
 
 
 def _keys(classified: Classified) -> list[bytes | None]:
-    return [one.key for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
+    return [record.key for outgoing in classified.outgoing for record in records_of(outgoing.batch)]
 
 
 def test_whole_batches_are_sent_as_they_are() -> None:
@@ -67,7 +67,7 @@ def test_small_batches_are_joined_and_their_records_stay_the_same() -> None:
     classified = classify(data, 10, -1, Rules())
     (outgoing,) = classified.outgoing
     assert (outgoing.runs, outgoing.next_source, outgoing.batch.count) == (((10, 190),), 200, 190)
-    assert [one[1:] for one in records_of(outgoing.batch)] == [
+    assert [record[1:] for record in records_of(outgoing.batch)] == [
         (1000 + offset, b"k%d" % offset, b"v" * 10, [("h", None)]) for offset in range(10, 200)
     ]
 
@@ -161,7 +161,7 @@ def test_a_batch_with_log_append_time_gets_the_times_that_consumers_saw() -> Non
     (batch,) = split(data)
     (outgoing,) = classify(data, 0, -1, Rules()).outgoing
     assert not outgoing.batch.log_append_time
-    assert {one.timestamp for one in records_of(outgoing.batch)} == {batch.max_timestamp}
+    assert {record.timestamp for record in records_of(outgoing.batch)} == {batch.max_timestamp}
 
 
 def test_messages_of_old_formats_are_converted() -> None:
@@ -182,16 +182,16 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
     for codec in range(5):
         noise = [DecodedRecord(0, 5, None, bytes((n * m) % 251 for m in range(400)), []) for n in range(64)]
         builder = Builder(codec)
-        for one in noise:
-            builder.add(one)
+        for record in noise:
+            builder.add(record)
         built = builder.build(0, 7)
         head = bytearray(rewrite(built, -1, 0))
         classified = classify(bytes(head) + bytes(built.records), 0, -1, Rules(max_batch_bytes=3000))
         assert classified.problem is None
         assert all(outgoing.batch.size <= 3000 for outgoing in classified.outgoing)
         assert len(classified.outgoing) > 1 or built.size <= 3000
-        values = [one.value for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
-        assert values == [one.value for one in noise]
+        values = [record.value for outgoing in classified.outgoing for record in records_of(outgoing.batch)]
+        assert values == [record.value for record in noise]
         assert _offsets(classified) == list(range(64))
 
 
@@ -203,13 +203,13 @@ def test_a_record_that_is_too_large_is_a_problem_or_is_parked() -> None:
     classified = classify(data, 0, -1, Rules(max_batch_bytes=2000, parks=True))
     assert classified.problem is None
     assert (_offsets(classified), classified.next_source) == ([0, 1, 3, 4], 5)
-    assert [(one.record.offset, one.record.key) for one in classified.left_out] == [(2, b"k2")]
+    assert [(left_out.record.offset, left_out.record.key) for left_out in classified.left_out] == [(2, b"k2")]
 
 
 def test_records_that_the_target_refused_are_parked() -> None:
     classified = classify(_batch(list(range(5))), 0, -1, Rules(parks=True), refused_records={1: "why", 4: "why"})
     assert _offsets(classified) == [0, 2, 3]
-    assert [one.record.offset for one in classified.left_out] == [1, 4]
+    assert [left_out.record.offset for left_out in classified.left_out] == [1, 4]
     assert classified.next_source == 5
 
 
@@ -260,9 +260,9 @@ def test_records_without_a_timestamp_have_none_when_reencoded() -> None:
     for moment in (-1, 5, -1, 9):
         builder.add(DecodedRecord(0, moment, None, b"", []))
     batch = builder.build(0, 0)
-    assert [one.timestamp for one in records_of(batch)] == [-1, 5, -1, 9] or batch.base_timestamp == -1
+    assert [record.timestamp for record in records_of(batch)] == [-1, 5, -1, 9] or batch.base_timestamp == -1
     (again,) = split(rewrite(batch, -1, 0) + bytes(batch.records))
-    assert [one.timestamp for one in records_of(again)] == [-1, 5, -1, 9]
+    assert [record.timestamp for record in records_of(again)] == [-1, 5, -1, 9]
 
 
 def test_no_record_is_copied_of_a_damaged_batch_that_must_be_reencoded() -> None:
@@ -347,7 +347,7 @@ def test_records_without_a_timestamp_have_none_when_batches_are_joined() -> None
         for moments in ([-1, 10**12, -1], [10**12, -1, 5], [-1, -1, 7]):
             data = b"".join(at(offset, moment, attributes) for offset, moment in enumerate(moments))
             classified = classify(data, 0, -1, Rules())
-            seen = [one.timestamp for outgoing in classified.outgoing for one in records_of(outgoing.batch)]
+            seen = [record.timestamp for outgoing in classified.outgoing for record in records_of(outgoing.batch)]
             assert seen == moments
 
 

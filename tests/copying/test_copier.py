@@ -46,7 +46,7 @@ def test_a_mirror_starts_at_zero_wherever_its_source_starts(pair: Pair, topic: s
     pair.a.write(topic, some_records(300))
     pair.a.delete_before(topic, 0, 200)
     outcome = copy(only(pair.flow(), topic))
-    assert [one.position for one in outcome.progress.values()] == [Position(300, 100)]
+    assert [progress.position for progress in outcome.progress.values()] == [Position(300, 100)]
     pair.a.write(topic, some_records(20, start=300))
     copy(only(pair.flow(), topic))
     _same(pair, topic)
@@ -90,7 +90,9 @@ def test_two_copiers_at_once_cannot_add_a_record_twice(pair: Pair, topic: str) -
         for copier in copiers:
             copier.stop()
         outcomes = await asyncio.gather(*leases)
-        assert [one for outcome in outcomes for one in outcome.refusals if one.reason != "keeps-failing"] == []
+        assert [
+            refusal for outcome in outcomes for refusal in outcome.refusals if refusal.reason != "keeps-failing"
+        ] == []
 
     asyncio.run(main())
     for partition in range(2):

@@ -40,7 +40,10 @@ def test_batches_behind_a_gap_wait_for_their_ledger_entry() -> None:
     assert _take(cursor, _parcel((100, 10)), _parcel((112, 5)), next_source=117)
     assert cursor.sending.free_slots == 0
     (waiting,) = cursor.sending.write_ahead
-    assert [(one.target, one.source, one.count) for one in waiting.intervals] == [(100, 100, 10), (110, 112, 5)]
+    assert [(interval.target, interval.source, interval.count) for interval in waiting.intervals] == [
+        (100, 100, 10),
+        (110, 112, 5),
+    ]
     cursor.mirror.intervals.put(waiting.intervals)
     cursor.recorded(1)
     assert cursor.sending.free_slots == 1
@@ -110,8 +113,8 @@ def test_batches_behind_a_waiting_ledger_entry_wait_too() -> None:
     cursor.mirror.intervals.put([Interval(105, 106, 15)])
     assert _take(cursor, _parcel((100, 20)), next_source=121)
     assert _take(cursor, _parcel((121, 5)), next_source=126)
-    for one in cursor.sending.write_ahead:
-        cursor.mirror.intervals.put(one.intervals)
+    for unrecorded in cursor.sending.write_ahead:
+        cursor.mirror.intervals.put(unrecorded.intervals)
     found = cursor.mirror.intervals.covering(124)
     assert found is not None
     assert found.source_of(124) == 125

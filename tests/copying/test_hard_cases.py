@@ -41,7 +41,9 @@ def test_damaged_data_stops_the_partition_after_the_batches_before_it(
 
     async def damaging(*arguments: Any) -> list[Fetched]:
         answers = await whole(*arguments)
-        return [dataclasses.replace(one, data=_flip(one.data, 0.55)) if one.data else one for one in answers]
+        return [
+            dataclasses.replace(answer, data=_flip(answer.data, 0.55)) if answer.data else answer for answer in answers
+        ]
 
     monkeypatch.setattr(FetchSession, "fetch", damaging)
     (refusal,) = copy(only(pair.flow(), topic)).refusals
@@ -126,7 +128,7 @@ def test_a_partition_without_a_leader_is_reported_as_waiting(pair: Pair, topic: 
 
     async def main() -> None:
         partitions = await prepare(flow)
-        pair_gone = tuple(dataclasses.replace(one, mirror=f"{one.mirror}-gone") for one in partitions)
+        pair_gone = tuple(dataclasses.replace(partition, mirror=f"{partition.mirror}-gone") for partition in partitions)
         copier = Copier(Work(flow, "waiting", 12.0, pair_gone))
         outcome = await copier.run()
         (told,) = outcome.refusals

@@ -30,7 +30,7 @@ def kept(pair: Pair, topic: str, kept_offsets: KeptOffsets = KEPT) -> Flow:
 
 
 def _records(seen: list[tuple[int, Seen]]) -> list[tuple[int, Seen]]:
-    return [(offset, replace(one, timestamp_type=0)) for offset, one in seen]
+    return [(offset, replace(record, timestamp_type=0)) for offset, record in seen]
 
 
 def same(pair: Pair, topic: str, partition: int = 0) -> None:
@@ -103,7 +103,7 @@ def test_the_start_of_a_compacted_mirror_is_a_gap_or_offsets_are_translated(pair
     same(pair, topic)
     pair.b.delete(f"A.{topic}")
     outcome = copy(kept(pair, topic, replace(KEPT, most_gap=100)))
-    assert {one.kind for one in outcome.notices} == {"mirror-recreated", "offsets-not-kept"}
+    assert {notice.kind for notice in outcome.notices} == {"mirror-recreated", "offsets-not-kept"}
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
@@ -125,7 +125,7 @@ def test_lost_records_are_a_gap_at_the_mirrors_start(pair: Pair, topic: str) -> 
     pair.a.write(topic, some_records(100))
     pair.a.delete_before(topic, 0, 150)
     outcome = copy(flow)
-    assert [(one.kind, one.count) for one in outcome.notices] == [("data-loss", 50)]
+    assert [(notice.kind, notice.count) for notice in outcome.notices] == [("data-loss", 50)]
     same(pair, topic)
 
 
@@ -139,11 +139,11 @@ def test_offsets_are_translated_from_a_gap_on_that_is_too_wide(pair: Pair, topic
     (notice,) = outcome.notices
     assert (notice.kind, notice.source_offset) == ("offsets-not-kept", 11)
     source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
-    assert [one for _offset, one in _records(source)] == [one for _offset, one in _records(mirror)]
+    assert [record for _offset, record in _records(source)] == [record for _offset, record in _records(mirror)]
     assert [offset for offset, _one in mirror] == list(range(14))
     pair.a.write(topic, some_records(10))
     again = copy(kept(pair, topic))
-    assert [one.kind for one in again.notices] == ["offsets-not-kept"]  # said once in a run
+    assert [each.kind for each in again.notices] == ["offsets-not-kept"]  # said once in a run
     assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(24))
 
 
@@ -156,7 +156,7 @@ def test_gaps_before_one_that_is_too_wide_are_filled(pair: Pair, topic: str) -> 
         pair.a.empty_transaction(topic)
     pair.a.write(topic, some_records(5))
     outcome = copy(kept(pair, topic, replace(KEPT, most_gap=2)))
-    assert [(one.kind, one.source_offset) for one in outcome.notices] == [("offsets-not-kept", 15)]
+    assert [(notice.kind, notice.source_offset) for notice in outcome.notices] == [("offsets-not-kept", 15)]
     assert outcome.refusals == ()
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
     assert pair.b.bounds(f"A.{topic}")[1] == 20
@@ -176,7 +176,7 @@ def test_switching_it_on_or_off_reports_which_offsets_are_preserved(pair: Pair, 
     pair.a.write(topic, some_records(10))
     assert well(copy(off))
     outcome = copy(on_)
-    assert [one.kind for one in outcome.notices] == ["offsets-not-kept"]
+    assert [notice.kind for notice in outcome.notices] == ["offsets-not-kept"]
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
@@ -203,7 +203,7 @@ def test_an_extra_marker_before_planned_gaps_hides_no_record(pair: Pair, topic: 
     pair.b.empty_transaction(f"A.{topic}")
     outcome = copy(flow)
     assert outcome.refusals == ()
-    assert [one.kind for one in outcome.notices] == ["offsets-not-kept"]
+    assert [notice.kind for notice in outcome.notices] == ["offsets-not-kept"]
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
 
 
@@ -212,7 +212,7 @@ def test_offsets_of_a_source_that_starts_too_late_are_translated(pair: Pair, top
     pair.a.write(topic, some_records(100))
     pair.a.delete_before(topic, 0, 60)
     outcome = copy(kept(pair, topic, replace(KEPT, most_filler=59)))
-    assert [(one.kind, one.source_offset) for one in outcome.notices] == [("offsets-not-kept", 60)]
+    assert [(notice.kind, notice.source_offset) for notice in outcome.notices] == [("offsets-not-kept", 60)]
     assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(40))
 
 
@@ -244,7 +244,7 @@ def test_an_extra_marker_is_detected_and_loses_nothing(pair: Pair, topic: str, f
     pair.a.write(topic, some_records(10))
     outcome = copy(flow)
     assert outcome.refusals == ()
-    assert [one.kind for one in outcome.notices] == ["offsets-not-kept"]
+    assert [notice.kind for notice in outcome.notices] == ["offsets-not-kept"]
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
     assert pair.b.bounds(f"A.{topic}")[1] == 20 + foreign
 
@@ -303,5 +303,5 @@ def test_two_copiers_at_once_preserve_offsets_or_report_that_they_cannot(pair: P
     outcomes = asyncio.run(main())
     again = copy(flow)
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
-    if not any(one.notices for one in (*outcomes, again)):
+    if not any(outcome.notices for outcome in (*outcomes, again)):
         same(pair, topic)

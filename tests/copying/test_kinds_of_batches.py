@@ -131,18 +131,22 @@ def test_a_source_with_log_append_time_keeps_the_times_that_its_consumers_saw(
     pair: Pair, topic: str, codec: int
 ) -> None:
     pair.a.create(topic, message_timestamp_type="LogAppendTime")
-    pair.a.write(topic, [dataclasses.replace(one, timestamp=n) for n, one in enumerate(some_records(300))], codec=codec)
+    pair.a.write(
+        topic, [dataclasses.replace(record, timestamp=n) for n, record in enumerate(some_records(300))], codec=codec
+    )
     copy(only(pair.flow(), topic))
     seen, read = pair.b.read(f"A.{topic}"), pair.a.read(topic)
-    assert [replace(one, timestamp_type=0) for one in read] == seen
-    assert all(one.timestamp > 1_600_000_000_000 for one in seen)
+    assert [replace(record, timestamp_type=0) for record in read] == seen
+    assert all(record.timestamp > 1_600_000_000_000 for record in seen)
 
 
 def test_records_of_the_future_and_of_long_ago_are_copied(pair: Pair, topic: str) -> None:
     pair.a.create(topic, message_timestamp_after_max_ms=str(2**63 - 1))
     future = int(time.time() * 1000) + 10**11
     times = [future, 0, 1, future * 2, 12345]
-    pair.a.write(topic, [replace(one, timestamp=moment) for one, moment in zip(some_records(5), times, strict=True)])
+    pair.a.write(
+        topic, [replace(record, timestamp=moment) for record, moment in zip(some_records(5), times, strict=True)]
+    )
     assert copy(only(pair.flow(), topic)).refusals == ()
     _same(pair, topic)
 
@@ -180,7 +184,7 @@ def test_the_mirrors_limit_is_raised_for_a_batch_that_needs_it(pair: Pair, topic
     pair.a.write(topic, [*some_records(10), Record(0, 1, b"big", b"x" * 100_000), *some_records(10)], per_batch=1000)
     outcome = copy(only(pair.flow(), topic))
     assert outcome.refusals == ()
-    assert [one.kind for one in outcome.notices] == ["limit-raised"]
+    assert [notice.kind for notice in outcome.notices] == ["limit-raised"]
     _same(pair, topic)
     assert len(pair.b.boundaries(f"A.{topic}")) == 1
 
@@ -213,9 +217,9 @@ def test_a_record_that_is_too_large_stops_only_its_partition(pair: Pair, topic: 
 
 def _letters(log: Log, topic: str) -> list[Any]:
     return [
-        one
-        for one in log.read("heliograph-dead-letters.A.internal")
-        if ("heliograph.topic", topic.encode()) in one.headers
+        record
+        for record in log.read("heliograph-dead-letters.A.internal")
+        if ("heliograph.topic", topic.encode()) in record.headers
     ]
 
 
@@ -224,7 +228,7 @@ def test_a_record_that_is_too_large_is_parked_with_its_origin(pair: Pair, topic:
     pair.b.create(f"A.{topic}", partitions=2, max_message_bytes="50000")
     outcome = copy(replace(_parking(only(pair.flow(), topic)), may_raise_limits=False))
     assert outcome.refusals == ()
-    assert [(one.kind, one.source_offset) for one in outcome.notices] == [("parked", 10)]
+    assert [(notice.kind, notice.source_offset) for notice in outcome.notices] == [("parked", 10)]
     read = pair.a.read(topic)
     assert pair.b.read(f"A.{topic}") == read[:10] + read[11:]
     (letter,) = _letters(pair.b, topic)
@@ -236,7 +240,7 @@ def test_a_record_that_is_too_large_is_parked_with_its_origin(pair: Pair, topic:
 
 def _null_keys(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
-    records = [replace(one, key=None) if n in (3, 17) else one for n, one in enumerate(some_records(30))]
+    records = [replace(record, key=None) if n in (3, 17) else record for n, record in enumerate(some_records(30))]
     pair.a.write(topic, records, per_batch=10)
     pair.b.create(f"A.{topic}", cleanup_policy="compact")
 
@@ -244,7 +248,7 @@ def _null_keys(pair: Pair, topic: str) -> None:
 def _too_late(pair: Pair, topic: str) -> None:
     pair.a.create(topic, message_timestamp_after_max_ms=str(2**63 - 1))
     late = int(time.time() * 1000) + 10**10
-    records = [replace(one, timestamp=late) if n in (3, 17) else one for n, one in enumerate(some_records(30))]
+    records = [replace(record, timestamp=late) if n in (3, 17) else record for n, record in enumerate(some_records(30))]
     pair.a.write(topic, records, per_batch=10)
     pair.b.create(f"A.{topic}", message_timestamp_after_max_ms="3600000")
 
@@ -260,9 +264,9 @@ def test_refused_records_stop_the_partition_or_are_parked(
     assert word in refusal.text
     outcome = copy(_parking(flow))
     assert outcome.refusals == ()
-    assert [one.source_offset for one in outcome.notices] == [3, 17]
+    assert [notice.source_offset for notice in outcome.notices] == [3, 17]
     read = pair.a.read(topic)
-    assert pair.b.read(f"A.{topic}") == [one for n, one in enumerate(read) if n not in (3, 17)]
-    assert [dict(one.headers)["heliograph.offset"] for one in _letters(pair.b, topic)] == [b"3", b"17"]
+    assert pair.b.read(f"A.{topic}") == [record for n, record in enumerate(read) if n not in (3, 17)]
+    assert [dict(letter.headers)["heliograph.offset"] for letter in _letters(pair.b, topic)] == [b"3", b"17"]
     pair.a.write(topic, some_records(5))
     assert copy(flow).records == 5

@@ -51,19 +51,19 @@ def test_messages_in_the_formats_before_2_are_converted(
 ) -> None:
     """Format 0 has no times; a 1.1 broker writes what the topic's message.format.version says, and converts."""
     old.create(topic, message_format_version=version)
-    plain = [replace(one, headers=()) for one in some_records(250)]
+    plain = [replace(record, headers=()) for record in some_records(250)]
     old.write(topic, plain, codec=codec, per_batch=20)
     flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), topic)
     flow = replace(flow, reading=Reading(max_partition_fetch_bytes=5000))
     copy(flow, lambda copier: copier.counts.records > 30 or settled(copier))
     assert copy(flow).refusals == ()
     read = old.read(topic)
-    assert [(one.key, one.value) for one in read] == [(one.key, one.value) for one in plain]
-    read = [replace(one, timestamp=-1) if one.timestamp is None else one for one in read]
-    assert ({one.timestamp for one in read} == {-1}) == (version == "0.9.0")
+    assert [(record.key, record.value) for record in read] == [(record.key, record.value) for record in plain]
+    read = [replace(record, timestamp=-1) if record.timestamp is None else record for record in read]
+    assert ({record.timestamp for record in read} == {-1}) == (version == "0.9.0")
     seen = pair.b.read(f"old.{topic}")
-    assert [(one.timestamp, one.key, one.value, one.headers) for one in seen] == [
-        (one.timestamp, one.key, one.value, one.headers) for one in read
+    assert [(record.timestamp, record.key, record.value, record.headers) for record in seen] == [
+        (record.timestamp, record.key, record.value, record.headers) for record in read
     ]
 
 
@@ -118,7 +118,7 @@ def test_only_the_given_settings_of_an_old_cluster_are_changed(old: Log, topic: 
     old.create(topic, retention_ms="1000000", segment_ms="2000000")
     old.configure(topic, retention_ms="3000000", max_message_bytes="1234567")
     found = on(old, lambda client: describe_configs(client, [topic]))[topic]
-    own = {name: one.value for name, one in found.items() if one.own}
+    own = {name: config.value for name, config in found.items() if config.own}
     assert own == {"retention.ms": "3000000", "segment.ms": "2000000", "max.message.bytes": "1234567"}
 
 

@@ -182,7 +182,7 @@ def test_no_record_is_left_out_whichever_batches_land(rounds: list[list[tuple[st
     told = 0
     for events in rounds:
         cut_at = _happen(logs, events, fresh)
-        last = [one for one in logs.mirror if one.producer_id == OURS][-1]
+        last = [batch for batch in logs.mirror if batch.producer_id == OURS][-1]
         seen = any(event in ("refuse", "land again") for event, _size in events)
         # A copier that hears where each batch has landed looks before the numbers can be right again.
         assume(not seen or last.base_sequence != last.base_offset - logs.foreign_offsets_before)

@@ -115,7 +115,7 @@ def test_producer_ids_are_stable_distinct_and_far_from_those_of_brokers() -> Non
         for partition in range(500)
     }
     assert len(ids) == 2000
-    assert all(2**62 <= one < 2**63 for one in ids)
+    assert all(2**62 <= id_ < 2**63 for id_ in ids)
     assert producer_id("A->B", MirrorPartition("orders", "A.orders", 0)) == 5708051862755281001
 
 

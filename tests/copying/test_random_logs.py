@@ -65,9 +65,11 @@ def _play(pair: Pair, topic: str, producers: Any, steps: list[Plain | Transactio
             continue
         producer = producers[step.producer]
         producer.begin_transaction()
-        for one in step.records:
-            headers = [(name, value or b"") for name, value in one.headers]  # kafka-python takes no null
-            producer.send(topic, one.value, key=one.key, headers=headers, partition=0, timestamp_ms=one.timestamp)
+        for record in step.records:
+            headers = [(name, value or b"") for name, value in record.headers]  # kafka-python takes no null
+            producer.send(
+                topic, record.value, key=record.key, headers=headers, partition=0, timestamp_ms=record.timestamp
+            )
         producer.flush()
         producer.commit_transaction() if step.commit else producer.abort_transaction()
 
@@ -124,7 +126,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     assert (outcome.refusals, outcome.notices) == ((), ())
     source = pair.a.read_with_offsets(topic)
     mirror = pair.b.read_with_offsets(f"A.{topic}")
-    assert [replace(one, timestamp_type=0) for _offset, one in source] == [one for _offset, one in mirror]
+    assert [replace(batch, timestamp_type=0) for _offset, batch in source] == [batch for _offset, batch in mirror]
     if keep:
         assert [offset for offset, _one in mirror] == [offset for offset, _one in source]
         assert pair.a.bounds(topic) == pair.b.bounds(f"A.{topic}")
@@ -146,6 +148,6 @@ async def _translated(flow: Flow, topic: str, offsets: list[int]) -> list[int]:
         await ledger.catch_up()
         (intervals,) = ledger.all_of((topic, 0)).values()
         found = [(offset, intervals.covering(offset)) for offset in offsets]
-        return [one.source_of(offset) for offset, one in found if one is not None]
+        return [interval.source_of(offset) for offset, interval in found if interval is not None]
     finally:
         client.close()

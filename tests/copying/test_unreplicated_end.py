@@ -40,13 +40,13 @@ def _flow(pair: Pair, target: SandboxCluster, topic: str) -> Flow:
     flow = replace(only(pair.flow(), topic), target=aliased, kept_offsets=KeptOffsets(NameFilter((".*",))))
     log = Log(target.bootstrap)
     there = log.topics()
-    wanted = {one.topic.name: one.topic for one in internal_topics(flow, 1, 2) if not one.on_source}
+    wanted = {each.topic.name: each.topic for each in internal_topics(flow, 1, 2) if not each.on_source}
     wanted["__transaction_state"] = NewTopic("__transaction_state", 4, 1, (("cleanup.policy", "compact"),))
     admin: Any = KafkaAdminClient(bootstrap_servers=target.bootstrap)
-    for name, one in wanted.items():
+    for name, new_topic in wanted.items():
         if name not in there:
-            spread: dict[int, list[int]] = {partition: [1] for partition in range(one.partitions)}
-            admin.create_topics({name: {"assignments": spread, "configs": dict(one.configs)}})
+            spread: dict[int, list[int]] = {partition: [1] for partition in range(new_topic.partitions)}
+            admin.create_topics({name: {"assignments": spread, "configs": dict(new_topic.configs)}})
     admin.close()
     log.place(f"A.{topic}", [1, 2])
     return flow

@@ -101,7 +101,7 @@ def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(
             copier = Copier(Work(flow, f"roll-{number}", 4.0, partitions, positions))
             outcome = await copier.run()
             outcomes.append(outcome)
-            positions.update({one: at.position for one, at in outcome.progress.items()})
+            positions.update({partition: at.position for partition, at in outcome.progress.items()})
             if not is_over:
                 batch = [some_records(50, start=written + number * 50) for _ in range(_PARTITIONS)]
                 for partition, records in enumerate(batch):
@@ -112,7 +112,7 @@ def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(
         raise AssertionError
 
     outcomes = asyncio.run(copy_in_short_leases())
-    assert [one for outcome in outcomes for one in outcome.refusals if one.final] == []
+    assert [refusal for outcome in outcomes for refusal in outcome.refusals if refusal.final] == []
     for partition in range(_PARTITIONS):
         copied = mirror.read(f"S.{topic}", partition)
         assert len(copied) >= written

@@ -57,7 +57,7 @@ def _lease(flow: Flow, act: Callable[[Copier], None]) -> Outcome:
         async with asyncio.timeout(PATIENCE):
             while not settled(copier):
                 await asyncio.sleep(0.01)
-            (before,) = [one.position for one in copier.cursors]
+            (before,) = [each.position for each in copier.cursors]
             await asyncio.to_thread(act, copier)
             (cursor,) = copier.cursors
             while not (settled(copier) and cursor.position != before) and cursor.refusal is None:
@@ -126,7 +126,7 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
 
     outcome = _lease(flow, act)
     both.b.until_led([mirror], 1, 1, 3)
-    assert not any(one.final for one in outcome.refusals)  # that it waits may still be told
+    assert not any(refusal.final for refusal in outcome.refusals)  # that it waits may still be told
     assert outcome.notices == ()
     assert both.b.read(mirror) == both.a.read(topic)
     assert ends <= {10, 20}
@@ -167,7 +167,9 @@ def test_an_own_batch_at_a_wrong_offset_is_reported(both: Pair, topic: str, what
     lenient = _flow(both, topic, replace(STRICT, foreign_writer=CONTINUE))
     outcome = copy(lenient)
     assert outcome.refusals == ()
-    assert [(one.kind, one.count, one.source_offset) for one in outcome.notices] == [("copied-twice", 10, 100)]
+    assert [(notice.kind, notice.count, notice.source_offset) for notice in outcome.notices] == [
+        ("copied-twice", 10, 100)
+    ]
     both.a.write(topic, records[130:])
     assert copy(_flow(both, topic)).notices == ()
     originals: list[Seen] = both.a.read(topic)

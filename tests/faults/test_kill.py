@@ -71,4 +71,4 @@ def _has_moved(pair: Pair, topic: str, before: int) -> bool:
 def _end(pair: Pair, topic: str) -> int:
     """Records in the mirror, 0 while there is none."""
     mirror = f"A.{topic}"
-    return sum(pair.b.bounds(mirror, one)[1] for one in range(pair.b.partitions(mirror)))
+    return sum(pair.b.bounds(mirror, partition)[1] for partition in range(pair.b.partitions(mirror)))

@@ -70,7 +70,9 @@ def _write(log: Log, topic: str, *counts: int) -> None:
 
 
 def _copied(pair: Pair, topic: str, *partitions: int) -> bool:
-    return all(pair.b.read(f"A.{topic}", one) == pair.a.read(topic, one) for one in partitions or (0,))
+    return all(
+        pair.b.read(f"A.{topic}", partition) == pair.a.read(topic, partition) for partition in partitions or (0,)
+    )
 
 
 def _until(seen: Callable[[], Any], wanted: Any) -> None:
@@ -100,12 +102,14 @@ def _lease(flows: Sequence[Flow], log: Log, act: Callable[[], None], **work: Any
         leases = [asyncio.create_task(copier.run()) for copier in copiers]
         cursors = [cursor for copier in copiers for cursor in copier.cursors]
         async with asyncio.timeout(90):
-            while not all(settled(one) or ("bytes_per_second" in work and one.counts.records > 300) for one in copiers):
+            while not all(
+                settled(each) or ("bytes_per_second" in work and each.counts.records > 300) for each in copiers
+            ):
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(act)
-            for one in cursors:
-                _start, end = await asyncio.to_thread(log.bounds, one.key.topic, one.key.partition)
-                while not (one.refusal or (one.position and one.position.source == end)):
+            for each in cursors:
+                _start, end = await asyncio.to_thread(log.bounds, each.key.topic, each.key.partition)
+                while not (each.refusal or (each.position and each.position.source == end)):
                     await asyncio.sleep(0.01)
         for copier in copiers:
             copier.stop()
@@ -156,7 +160,7 @@ def cuts(threes: Clusters, both: Pair) -> dict[str, Cut]:
             _write(a, name, 0 if "resent" in name else 20 if "short" in name else 80, 20)
 
     def cut(name: str, outcome: Outcome) -> Cut:
-        sides = [[log.read(one, n) for n in (0, 1)] for log, one in ((a, name), (b, f"A.{name}"))]
+        sides = [[log.read(topic_name, n) for n in (0, 1)] for log, topic_name in ((a, name), (b, f"A.{name}"))]
         return Cut(_told(outcome), before[name], *sides)
 
     for name in CUT:
@@ -179,31 +183,31 @@ def test_a_truncated_source_stops_the_partition(cuts: dict[str, Cut]) -> None:
     running, longer = cuts["cut-stop"], cuts["cut-late-stop"]
     assert running.told == ([(0, "source-truncated", 150, 150)], [])
     assert longer.told == ([(0, "not-a-copy", 150, 150)], [])
-    for one in (running, longer):
-        assert one.mirror == [one.before, one.source[1]]
-        assert (len(one.before), len(one.source[1])) == (150, 120)
+    for lease in (running, longer):
+        assert lease.mirror == [lease.before, lease.source[1]]
+        assert (len(lease.before), len(lease.source[1])) == (150, 120)
 
 
 @pytest.mark.parametrize("name", ["cut-go", "cut-late-go", "cut-late-short"])
 def test_a_truncated_source_is_copied_on_from_there(cuts: dict[str, Cut], name: str) -> None:
-    one = cuts[name]
-    assert one.told == ([], [(0, "source-truncated", 50, 100, 150)])
-    assert one.before[:100] == one.source[0][:100]
-    assert one.mirror == [one.before + one.source[0][100:], one.source[1]]
+    cut = cuts[name]
+    assert cut.told == ([], [(0, "source-truncated", 50, 100, 150)])
+    assert cut.before[:100] == cut.source[0][:100]
+    assert cut.mirror == [cut.before + cut.source[0][100:], cut.source[1]]
 
 
 def test_records_that_are_sent_again_after_another_are_copied_again(cuts: dict[str, Cut]) -> None:
     """None of them is left out, the other one not either, and what is there twice is counted."""
-    one = cuts["cut-late-resent"]
-    assert one.told == ([], [(0, "copied-twice", 50, 100, 150)])
-    assert one.before[100:] == one.source[0][101:]
-    assert one.mirror == [one.before + one.source[0][100:], one.source[1]]
+    cut = cuts["cut-late-resent"]
+    assert cut.told == ([], [(0, "copied-twice", 50, 100, 150)])
+    assert cut.before[100:] == cut.source[0][101:]
+    assert cut.mirror == [cut.before + cut.source[0][100:], cut.source[1]]
 
 
 def test_a_source_that_is_truncated_again_is_copied_on_from_there(cuts: dict[str, Cut]) -> None:
-    one = cuts["again"]
-    assert one.mirror == [one.before + one.source[0][180:], one.source[1]]
-    assert one.told == ([], [(0, "source-truncated", 30, 180, 260)])
+    cut = cuts["again"]
+    assert cut.mirror == [cut.before + cut.source[0][180:], cut.source[1]]
+    assert cut.told == ([], [(0, "source-truncated", 30, 180, 260)])
 
 
 def test_a_truncated_mirror_is_copied_again_from_there(threes: Clusters, both: Pair, topic: str) -> None:
@@ -269,9 +273,9 @@ def _stop_and_go(pair: Pair, topic: str, act: Callable[[str], None], when: str) 
     flows = [_flow(pair, name, policies) for name, policies in zip(names, (STRICT, LENIENT), strict=True)]
     positions: dict[MirrorPartition, Position] = {}
     for name, flow in zip(names, flows, strict=True):
-        for one in (name, f"{name}-other"):
-            pair.a.create(one)
-            _write(pair.a, one, 100)
+        for source in (name, f"{name}-other"):
+            pair.a.create(source)
+            _write(pair.a, source, 100)
         positions |= {key: at.position for key, at in copy(flow).progress.items()}
     first = [pair.a.read(name) for name in names]
 
@@ -386,7 +390,7 @@ def _intrude(pair: Pair, topic: str, count: int, ours: int = 0) -> None:
 def _ours(log: Log, mirror: str) -> tuple[list[Seen], int]:
     """What the mirror holds beside the records of others, and how many those are."""
     everything = log.read(mirror)
-    ours = [one for one in everything if one.key != b"foreign"]
+    ours = [record for record in everything if record.key != b"foreign"]
     return ours, len(everything) - len(ours)
 
 
@@ -439,8 +443,8 @@ def test_foreign_writes_between_batches_in_flight_are_skipped(both: Pair, topic:
     assert outcome.refusals == ()
     ours, foreign = _ours(both.b, f"A.{topic}")
     assert ours == both.a.read(topic)
-    assert {one.kind for one in outcome.notices} == {"foreign-writer"}
-    assert sum(one.count for one in outcome.notices) == foreign
+    assert {notice.kind for notice in outcome.notices} == {"foreign-writer"}
+    assert sum(notice.count for notice in outcome.notices) == foreign
     _write(both.a, topic, 10)
     assert _told(copy(flow)) == ([], [])
     assert _ours(both.b, f"A.{topic}") == (both.a.read(topic), foreign)
@@ -462,7 +466,7 @@ def test_a_foreign_write_hides_nothing_else(both: Pair, topic: str, also: str) -
     assert outcome.refusals == ()
     assert _ours(both.b, f"A.{topic}") == (first + both.a.read(topic), 50)
     lost = 20 if also == "data-loss" else 0
-    assert {one.kind: one.count for one in outcome.notices} == {"foreign-writer": 50, also: lost}
+    assert {notice.kind: notice.count for notice in outcome.notices} == {"foreign-writer": 50, also: lost}
 
 
 @pytest.mark.parametrize("what", ["data-loss", "recreated-topic", "foreign-writer", "foreign-writer before us"])
@@ -483,7 +487,7 @@ def test_the_next_lease_does_not_report_the_same_again(both: Pair, topic: str, w
         else:
             _intrude(both, topic, 5)
         outcome = copy(flow)
-    assert [one.kind for one in outcome.notices] == [what.removesuffix(" before us")]
+    assert [notice.kind for notice in outcome.notices] == [what.removesuffix(" before us")]
     assert _told(copy(flow)) == ([], [])
 
 

@@ -44,9 +44,9 @@ def build(
     if marker is not None:
         body = [(0, records[0].timestamp, struct.pack(">hh", 0, int(marker)), struct.pack(">hi", 0, 0))]
     else:
-        body = [(one.offset - base, one.timestamp, b"k", one.value) for one in records]
+        body = [(record.offset - base, record.timestamp, b"k", record.value) for record in records]
     flags = (_TRANSACTIONAL if producer.transactional else 0) | (_CONTROL if marker is not None else 0)
-    times = [one.timestamp for one in records] or [0]
+    times = [record.timestamp for record in records] or [0]
     covered = _HEADER.pack(
         flags, end - base - 1, times[0], max(times), producer.id, producer.epoch, producer.sequence, len(records)
     )
@@ -79,4 +79,4 @@ def records_in(batch: Batch) -> list[Stored]:
 @lru_cache(maxsize=4096)
 def _decoded(data: bytes) -> list[Stored]:
     batch = one_batch(memoryview(data))
-    return [Stored(one.offset, one.timestamp, one.value or b"") for one in records_of(batch)]
+    return [Stored(record.offset, record.timestamp, record.value or b"") for record in records_of(batch)]

@@ -55,7 +55,7 @@ class SimulatedCluster:
 
     def handle(self, message: Any, fetches: Fetches, reply: Reply) -> None:
         if isinstance(message, list):
-            reply(_appended([(one, *self._append(one)) for one in message]))
+            reply(_appended([(request, *self._append(request)) for request in message]))
             return
         kind = type(message).__name__.removesuffix("Request")
         if kind == "Fetch":
@@ -63,16 +63,16 @@ class SimulatedCluster:
         else:
             reply(getattr(self, f"_answer_{kind}")(message))
 
-    def _append(self, one: Appending) -> tuple[int, int]:
-        log = self.log(one.topic, one.partition)
+    def _append(self, request: Appending) -> tuple[int, int]:
+        log = self.log(request.topic, request.partition)
         if log is None:
             return UNKNOWN_TOPIC_OR_PARTITION, -1
-        if self.refusals.get(one.topic):
-            return self.refusals[one.topic].pop(0), -1
-        return log.append(one.data)
+        if self.refusals.get(request.topic):
+            return self.refusals[request.topic].pop(0), -1
+        return log.append(request.data)
 
     def _answer_Metadata(self, message: Any) -> Any:
-        names = list(self.topics) if message.topics is None else [one.name for one in message.topics]
+        names = list(self.topics) if message.topics is None else [each.name for each in message.topics]
         return Answer(
             brokers=[Answer(node_id=NODE, host=self.name, port=9092)],
             controller_id=NODE,
@@ -172,24 +172,25 @@ class SimulatedCluster:
         return Answer(
             results=[
                 Answer(
-                    resource_name=one.resource_name,
+                    resource_name=request.resource_name,
                     error_code=0,
                     error_message=None,
-                    configs=configs(one.resource_name),
+                    configs=configs(request.resource_name),
                 )
-                for one in message.resources
+                for request in message.resources
             ]
         )
 
     def _answer_IncrementalAlterConfigs(self, message: Any) -> Any:
-        for one in message.resources:
-            log = self.log(one.resource_name)
-            for config in one.configs:
+        for request in message.resources:
+            log = self.log(request.resource_name)
+            for config in request.configs:
                 if log is not None and config.name == "max.message.bytes":
                     log.largest = int(config.value)
         return Answer(
             responses=[
-                Answer(resource_name=one.resource_name, error_code=0, error_message=None) for one in message.resources
+                Answer(resource_name=request.resource_name, error_code=0, error_message=None)
+                for request in message.resources
             ]
         )
 
@@ -220,8 +221,8 @@ def parse_append(body: bytes) -> list[Appending]:
 def _appended(answers: Sequence[tuple[Appending, int, int]]) -> bytes:
     """A Produce response of version 8."""
     parts = [struct.pack(">i", len(answers))]
-    for one, error, base_offset in answers:
-        name = one.topic.encode()
+    for answer, error, base_offset in answers:
+        name = answer.topic.encode()
         parts.append(struct.pack(f">h{len(name)}si", len(name), name, 1))
-        parts.append(struct.pack(">ihqqqih", one.partition, error, base_offset, -1, 0, 0, -1))
+        parts.append(struct.pack(">ihqqqih", answer.partition, error, base_offset, -1, 0, 0, -1))
     return b"".join(parts) + struct.pack(">i", 0)

@@ -77,7 +77,9 @@ class _Waiting:
         if self.done:
             return
         answers = {place: self._read(place, part) for place, part in self.wanted.items()}
-        telling = any(one.error_code or one.records or one.diverging_epoch is not None for one in answers.values())
+        telling = any(
+            answer.error_code or answer.records or answer.diverging_epoch is not None for answer in answers.values()
+        )
         wait = self.message.max_wait_ms / 1000
         if not telling and wait and not self.is_over:
             if self.timer is None:
@@ -140,11 +142,11 @@ class _Waiting:
     def _answer(self, answers: dict[Place, Any]) -> Any:
         told = self.fetches._told if self.session else {}
         topics: dict[uuid.UUID, list[Any]] = {}
-        for place, one in answers.items():
-            now = one.high_watermark, one.log_start_offset
-            news = one.error_code or one.records or one.diverging_epoch is not None or told.get(place) != now
+        for place, answer in answers.items():
+            now = answer.high_watermark, answer.log_start_offset
+            news = answer.error_code or answer.records or answer.diverging_epoch is not None or told.get(place) != now
             if self.full or news:
                 told[place] = now
-                topics.setdefault(place[0], []).append(one)
+                topics.setdefault(place[0], []).append(answer)
         responses = [Answer(topic="", topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()]
         return Answer(throttle_time_ms=0, error_code=0, session_id=self.session, responses=responses)

@@ -70,7 +70,7 @@ class Log:
 
     def write(self, timestamps: Sequence[int], values: Sequence[bytes], producer: Producer = PLAIN) -> None:
         """As producers that nobody doubts would."""
-        records = [Stored(self.end + at, *one) for at, one in enumerate(zip(timestamps, values, strict=True))]
+        records = [Stored(self.end + at, *value) for at, value in enumerate(zip(timestamps, values, strict=True))]
         if producer.transactional:
             self.open.setdefault(producer.id, self.end)
         self._add(build(self.end, self.end + len(records), self.epoch, records, producer))
@@ -99,7 +99,9 @@ class Log:
 
     def expire(self, before: int) -> None:
         """Forget producers whose last record is of before this time."""
-        self.producers = {one: known for one, known in self.producers.items() if known[-1].timestamp >= before}
+        self.producers = {
+            producer_id: known for producer_id, known in self.producers.items() if known[-1].timestamp >= before
+        }
 
     # --- what takes away ------------------------------------------------------------------------------------------
 

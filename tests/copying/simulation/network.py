@@ -44,13 +44,13 @@ class Network:
         for connection in self.connections:
             if connection.client_id == client_id:
                 connection.kill(surviving, later)
-        self.connections = [one for one in self.connections if not one.closed]
+        self.connections = [each for each in self.connections if not each.closed]
 
     def fault_of(self, message: Any) -> str | None:
         if isinstance(message, list):
-            for one in message:
-                if isinstance(one, Appending) and self.faults.get(one.topic):
-                    return self.faults[one.topic].pop(0)
+            for request in message:
+                if isinstance(request, Appending) and self.faults.get(request.topic):
+                    return self.faults[request.topic].pop(0)
         return None
 
 

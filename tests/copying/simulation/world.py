@@ -140,56 +140,56 @@ class World:
                 ledger = None
         work = Work(self._as(name), name, seconds, (KEY,), positions, ledger)
         copier = Copier(work)
-        one = Running(name, copier, self.loop.create_task(copier.run()))
-        self.running.append(one)
-        return one
+        lease = Running(name, copier, self.loop.create_task(copier.run()))
+        self.running.append(lease)
+        return lease
 
-    def crash(self, one: Running, surviving: int, later: float) -> None:
+    def crash(self, running: Running, surviving: int, later: float) -> None:
         """As if its process were killed: of what it has sent, some may still arrive."""
-        self._hear(one)
-        self.network.kill(one.name, surviving, later)
-        one.lease.cancel()
-        self._wait_for(one.lease)
-        self.running.remove(one)
+        self._hear(running)
+        self.network.kill(running.name, surviving, later)
+        running.lease.cancel()
+        self._wait_for(running.lease)
+        self.running.remove(running)
 
     def _wait_for(self, task: "asyncio.Task[Any]") -> None:
         self.loop.run_until_complete(asyncio.wait([task], timeout=60.0))
-        assert task.done(), f"does not end: {[str(one) for one in asyncio.all_tasks(self.loop)]}"
+        assert task.done(), f"does not end: {[str(task) for task in asyncio.all_tasks(self.loop)]}"
 
-    def end(self, one: Running) -> None:
-        one.copier.stop()
-        self._wait_for(one.lease)
-        one.lease.result()
-        self._hear(one)
-        self.running.remove(one)
+    def end(self, running: Running) -> None:
+        running.copier.stop()
+        self._wait_for(running.lease)
+        running.lease.result()
+        self._hear(running)
+        self.running.remove(running)
 
     def run(self, seconds: float) -> None:
         self.loop.run_for(seconds)
 
     def look(self) -> None:
         """Take note of leases that have ended by themselves; their errors are the test's."""
-        for one in [one for one in self.running if one.lease.done()]:
-            one.lease.result()
-            self._hear(one)
-            self.running.remove(one)
+        for lease in [lease for lease in self.running if lease.lease.done()]:
+            lease.lease.result()
+            self._hear(lease)
+            self.running.remove(lease)
 
     def settle(self) -> Running:
         """One last copier, until all is copied or refused."""
-        for one in list(self.running):
-            self.end(one)
+        for lease in list(self.running):
+            self.end(lease)
         self.network.faults.clear()
         self.target.refusals.clear()
         self.run(60.0)  # what is on its way has landed
-        one = self.start(seconds=10 * _SETTLED_WITHIN)
+        running = self.start(seconds=10 * _SETTLED_WITHIN)
         until = self.loop.time() + _SETTLED_WITHIN
-        while not self.is_settled(one):
-            assert self.loop.time() < until, _standing(one)
-            assert not one.lease.done() or one.lease.result() is None
+        while not self.is_settled(running):
+            assert self.loop.time() < until, _standing(running)
+            assert not running.lease.done() or running.lease.result() is None
             self.run(0.5)
-        return one
+        return running
 
-    def is_settled(self, one: Running) -> bool:
-        (cursor,) = one.copier.cursors
+    def is_settled(self, running: Running) -> bool:
+        (cursor,) = running.copier.cursors
         if cursor.refusal is not None:
             return cursor.sending.is_idle
         at = cursor.position
@@ -198,11 +198,11 @@ class World:
             return False
         return at.source >= self.log.start and not self.log.read(at.source, self.log.stable_end, 0)
 
-    def _hear(self, one: Running) -> None:
-        (cursor,) = one.copier.cursors
+    def _hear(self, running: Running) -> None:
+        (cursor,) = running.copier.cursors
         if cursor.position is not None and cursor.source.end >= 0:
             self.position = cursor.position
-        self.notices += one.copier.notices
+        self.notices += running.copier.notices
 
     def _as(self, name: str) -> Flow:
         flow = self.flow
@@ -223,9 +223,9 @@ class World:
 
     def close(self) -> None:
         try:
-            for one in self.running:
-                self.network.kill(one.name, 0, 0.0)
-                one.lease.cancel()
+            for lease in self.running:
+                self.network.kill(lease.name, 0, 0.0)
+                lease.lease.cancel()
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
                 task.cancel()
@@ -237,6 +237,6 @@ class World:
             self.loop.close()
 
 
-def _standing(one: Running) -> str:
-    (cursor,) = one.copier.cursors
+def _standing(running: Running) -> str:
+    (cursor,) = running.copier.cursors
     return f"not settled: {cursor.state}, {cursor.position}, {cursor.retry}"
