@@ -12,6 +12,7 @@ from copying.lease import copy, only, prepare
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Work
+from heliograph.copy.writer import Writer
 from heliograph.model.flow import Cluster
 from heliograph.model.intervals import Interval
 from heliograph.model.ledger_records import JournalEntry
@@ -114,6 +115,21 @@ def test_a_lease_whose_task_fails_ends_with_its_error(pair: Pair, topic: str, mo
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(Ledger, "catch_up", broken)
+    with pytest.raises(ZeroDivisionError):
+        copy(only(pair.flow(), topic))
+
+
+def test_a_lease_whose_callback_fails_ends_with_its_error(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop calls it with the response to an append, and would only log the error."""
+    pair.a.create(topic)
+    pair.a.write(topic, some_records(1))
+
+    def broken(*_arguments: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Writer, "_handle", broken)
     with pytest.raises(ZeroDivisionError):
         copy(only(pair.flow(), topic))
 

@@ -82,7 +82,6 @@ class Copier:
             return self._reporter.outcome(self.cursors)
         finally:
             await self._tasks.cancel()
-            await self._pipeline.close()
             self._source.close()
             self._target.close()
 

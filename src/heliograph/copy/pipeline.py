@@ -76,10 +76,6 @@ class Pipeline:
             self._update_reader(cursor)
         self._resumer.wake()
 
-    async def close(self) -> None:
-        for writer in self._writers.values():
-            await writer.close()
-
     # --- callbacks ------------------------------------------------------------------------------------------------
 
     def resumed(self, cursors: Sequence[Cursor]) -> None:
@@ -200,5 +196,5 @@ class Pipeline:
     def _writer(self, node: int) -> Writer:
         if node not in self._writers:
             parks = self._resumer.rules.parks
-            self._writers[node] = Writer(self._target, node, self._flow.writing, self._clock, parks, self)
+            self._writers[node] = Writer(self._target, node, self._flow.writing, self._clock, parks, self._tasks, self)
         return self._writers[node]

@@ -1,9 +1,10 @@
-"""The background tasks of a lease: one that fails ends the lease with its error."""
+"""The background tasks and callbacks of a lease: one that fails ends the lease with its error."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, ParamSpec
 
+P = ParamSpec("P")
 _CANCEL_EVERY = 0.1
 
 
@@ -25,9 +26,23 @@ class Tasks:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         del self._tasks[task]
-        if not task.cancelled() and task.exception() is not None:
-            self.failure = self.failure or task.exception()
-            self._on_failure()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def guard(self, callback: Callable[P, None]) -> Callable[P, None]:
+        """For callbacks of the event loop, whose errors it would only log: they end the lease as well."""
+
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                callback(*args, **kwargs)
+            except Exception as error:
+                self._fail(error)
+
+        return guarded
+
+    def _fail(self, error: BaseException) -> None:
+        self.failure = self.failure or error
+        self._on_failure()
 
     def begin_draining(self) -> None:
         """Cancel all tasks but those that finish what is in flight."""

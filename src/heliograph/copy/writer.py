@@ -9,12 +9,14 @@ import asyncio
 import time
 from collections import deque
 from datetime import UTC, datetime
+from functools import partial
 
 from heliograph.copy.callbacks import Callbacks
 from heliograph.copy.counts import TARGET
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.send_queue import Sent
+from heliograph.copy.tasks import Tasks
 from heliograph.model.flow import Writing
 from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch
@@ -52,6 +54,7 @@ class Writer:
         writing: Writing,
         clock: LeaseClock,
         parks: bool,
+        tasks: Tasks,
         callbacks: Callbacks,
     ) -> None:
         self._target = target
@@ -59,13 +62,14 @@ class Writer:
         self._writing = writing
         self._clock = clock
         self._parks = parks
+        self._tasks = tasks
         self._callbacks = callbacks
         self._queue: deque[Cursor] = deque()  # cursors with something to send, in turn
         self._queued: set[Cursor] = set()
         self._in_flight = 0
         self._throttled_until = 0.0
         self._connection: Connection | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._is_connecting = False
 
     def offer(self, cursor: Cursor) -> None:
         """This cursor has something to send."""
@@ -80,8 +84,9 @@ class Writer:
     def pump(self) -> None:
         """Send as much as may be in flight."""
         if self._connection is None or self._connection.closed:
-            if self._queue and (self._opening is None or self._opening.done()):
-                self._opening = asyncio.get_running_loop().create_task(self._open())
+            if self._queue and not self._is_connecting:
+                self._is_connecting = True
+                self._tasks.start(self._connect())
             return
         while self._queue and self._in_flight < _MAX_REQUESTS and self._may_send():
             if not self._send(self._connection):
@@ -90,12 +95,7 @@ class Writer:
     def _may_send(self) -> bool:
         return self._throttled_until <= time.monotonic() and not self._clock.is_expired
 
-    async def close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.gather(self._opening, return_exceptions=True)
-
-    async def _open(self) -> None:
+    async def _connect(self) -> None:
         try:
             self._connection = await self._target.connection(self._node)
         except Exception as error:  # whatever it is, cursors that wait must be restarted
@@ -105,6 +105,8 @@ class Writer:
                 if self._is_mine(cursor):
                     self._callbacks.restart(cursor, f"target broker {self._node}: {error}", False)
             return
+        finally:
+            self._is_connecting = False
         self.pump()
 
     def _send(self, connection: Connection) -> bool:
@@ -136,7 +138,7 @@ class Writer:
         ]
         self._in_flight += 1
         answer = append(connection, batches, self._writing.request_timeout)
-        answer.add_done_callback(lambda done: self._answered(request, done))
+        answer.add_done_callback(self._tasks.guard(partial(self._answered, request)))
         return True
 
     def _answered(self, request: list[tuple[Cursor, Sent]], done: "asyncio.Future[list[Appended]]") -> None:
@@ -161,7 +163,7 @@ class Writer:
         if throttled > 0:
             self._callbacks.throttled(TARGET, throttled)
             self._throttled_until = time.monotonic() + throttled
-            asyncio.get_running_loop().call_later(throttled + 0.001, self.pump)
+            asyncio.get_running_loop().call_later(throttled + 0.001, self._tasks.guard(self.pump))
 
     def _is_mine(self, cursor: Cursor) -> bool:
         return cursor.mirror.leader == self._node and cursor.state is State.COPYING
