@@ -214,7 +214,7 @@ class Schedules(RuleBasedStateMachine):
         if not self._start(handed, positioned):
             return
         self.world.loop.run_rounds(rounds)
-        self.world.look()
+        self.world.collect_ended()
         if self.world.running:
             self.crash_copier(-1, surviving, later)
 
@@ -266,7 +266,7 @@ class Schedules(RuleBasedStateMachine):
     def nothing_is_wrong(self) -> None:
         if self.world is not None:
             self.is_broken = True
-            self.world.look()
+            self.world.collect_ended()
             check_any_time(self.world, self.history)
             self.is_broken = False
 

@@ -125,7 +125,7 @@ class Logs:
     def recover(
         self, policies: Policies = LENIENT, cut_at: int | None = None, search_bytes: int = 64 * MIB
     ) -> Recovered:
-        """Find the position anew, and write down what that brings."""
+        """Find the position, and record what that brings."""
         cursor = Cursor(KEY, OURS)
         cursor.mirror.locate(0, "m")
         if cut_at is not None:
@@ -142,7 +142,7 @@ class Logs:
     def _recover(
         self, cursor: Cursor, policies: Policies, search_bytes: int, counts: dict[str, int], texts: list[str]
     ) -> bool:
-        """One look; whether it takes another."""
+        """Try once. Returns whether it must be verified again."""
         facts = PartitionFacts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", is_sure=True)
         decision = next_position(self.intervals, facts, policies)
         assert isinstance(decision, Resume), decision
@@ -208,7 +208,7 @@ def _holding(log: Sequence[Batch], offset: int) -> Batch | None:
 
 
 def check_translation(logs: Logs) -> None:
-    """Whoever goes on from a translated offset reads every record of the source that it has not read, in order."""
+    """A consumer that resumes from a translated offset reads every record that it has not read, in order."""
     copies = dict(values_of(logs.mirror))
     originals = list(values_of(logs.source))
     for offset in range(logs.source_end + 1):

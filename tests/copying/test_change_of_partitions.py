@@ -1,4 +1,4 @@
-"""A running lease gets other partitions: what it keeps is copied on without a pause."""
+"""The partitions of a running lease change: those that stay are copied without a pause."""
 
 import asyncio
 from dataclasses import replace
@@ -107,14 +107,14 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_not_copied(
 
 
 def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(pair: Pair, topic: str) -> None:
-    """Also in the middle of copying: what is under way lands first."""
+    """Also in the middle of copying: what is in flight lands first."""
     pair.a.create(topic)
     pair.a.write(topic, some_records(20_000), per_batch=500)
     flow = replace(only(pair.flow(), topic), reading=Reading(max_partition_fetch_bytes=50_000))
 
     async def main() -> None:
         partitions = await prepare(flow)
-        copier = Copier(Work(flow, "anew", 60.0, partitions))
+        copier = Copier(Work(flow, "again", 60.0, partitions))
         lease = asyncio.create_task(copier.run())
         for number in range(1, 4):
             await until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))

@@ -1,4 +1,4 @@
-"""What a cursor holds back, and how far it says it has got."""
+"""What a cursor holds back, and its position."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def test_the_position_waits_until_a_record_is_parked() -> None:
 
 
 def test_the_position_does_not_skip_what_was_fetched_before_a_fault() -> None:
-    """The connection is lost while something waits to be written down: whoever writes finds nothing left of it."""
+    """The connection is lost while something waits for the ledger: nothing of it is left when that is written."""
     cursor = _cursor()
     assert _take(cursor, _parcel((102, 1)), next_source=103)
     cursor.restart("the connection was lost", is_suspicious=False)

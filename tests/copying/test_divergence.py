@@ -143,15 +143,15 @@ def test_no_record_is_left_out_however_the_source_is_truncated(
     logs = Logs()
     logs.write(b"first", *before)
     logs.copy()
-    told = 0
+    reported = 0
     for cut, after, distinct in rounds:
         offset = 1 + cut * (logs.source_end - 1) // 100
         logs.cut(offset)
         logs.write(*(value if value is None or not distinct else b"%s-%d" % (value, cut) for value in after))
         found = logs.recover(LENIENT, cut_at=offset)
-        told += sum(found.counts.values())
+        reported += sum(found.counts.values())
         _check_all_is_there(logs)
         more = sum(1 for _ in values_of(logs.mirror)) - sum(1 for _ in values_of(logs.source))
-        assert more <= told
+        assert more <= reported
         if len(rounds) == 1:
-            assert more == told
+            assert more == reported

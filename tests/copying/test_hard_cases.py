@@ -147,8 +147,8 @@ def test_a_partition_without_a_leader_is_reported_as_waiting(pair: Pair, topic: 
         pair_gone = tuple(dataclasses.replace(partition, mirror=f"{partition.mirror}-gone") for partition in partitions)
         copier = Copier(Work(flow, "waiting", 12.0, pair_gone))
         outcome = await copier.run()
-        (told,) = outcome.refusals
-        assert (told.reason, told.final) == ("waiting", False)
-        assert "is waiting" in str(told)
+        (waiting,) = outcome.refusals
+        assert (waiting.reason, waiting.final) == ("waiting", False)
+        assert "is waiting" in str(waiting)
 
     asyncio.run(main())

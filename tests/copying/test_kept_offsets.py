@@ -267,7 +267,7 @@ def test_leases_cancelled_at_random_moments_preserve_offsets(pair: Pair, topic: 
 
 
 def test_a_lease_that_ends_waits_for_markers_in_flight(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the next one could look at the mirror's end before they are there."""
+    """Or the next lease could read the mirror's end before they are in the log."""
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
     pair.a.empty_transaction(topic)

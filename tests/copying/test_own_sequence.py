@@ -64,7 +64,7 @@ def test_missing_records_are_copied_if_the_policy_allows_it() -> None:
     found = logs.recover()
     assert found.position is not None
     assert (found.position.source, found.counts) == (100, {"copied-twice": 20})
-    assert logs.foreign_offsets_before == -10  # as the broker goes on with number 130
+    assert logs.foreign_offsets_before == -10  # as the broker expects number 130
     _finish(logs)
 
 
@@ -173,7 +173,7 @@ _events = st.lists(
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(_events, min_size=1, max_size=4))
-def test_no_record_is_left_out_whichever_batches_land(rounds: list[list[tuple[str, int]]]) -> None:
+def test_no_record_is_left_out_whatever_lands(rounds: list[list[tuple[str, int]]]) -> None:
     """In each round a copier sends on, and some batches are refused, land late or twice, or between those of others;
     the source gets markers and is cut back. Then the position is found, and all is copied."""
     logs, fresh = Logs(), itertools.count()
@@ -182,7 +182,7 @@ def test_no_record_is_left_out_whichever_batches_land(rounds: list[list[tuple[st
     told = 0
     for events in rounds:
         cut_at = _happen(logs, events, fresh)
-        last = [batch for batch in logs.mirror if batch.producer_id == OURS][-1]
+        last = [one for one in logs.mirror if one.producer_id == OURS][-1]
         seen = any(event in ("refuse", "land again") for event, _size in events)
         # A copier that hears where each batch has landed looks before the numbers can be right again.
         assume(not seen or last.base_sequence != last.base_offset - logs.foreign_offsets_before)

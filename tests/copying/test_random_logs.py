@@ -110,7 +110,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
         time.sleep(0.3)
         pair.a.write(topic, [Record(0, int(time.time() * 1000), b"roll", b"")])
         time.sleep(1.0)
-        pair.a.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing
+        pair.a.configure(topic, cleanup_policy="delete")  # or what is compared would still change
         time.sleep(0.3)
     if gone:
         pair.a.delete_before(topic, 0, min(gone, pair.a.bounds(topic)[1]))

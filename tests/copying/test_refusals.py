@@ -1,4 +1,4 @@
-"""What the copier must not go on with stops that partition loudly, at the right offset, and no other."""
+"""What the copier must not copy stops that partition with a refusal, at the right offset, and no other."""
 
 import asyncio
 from typing import Any

@@ -117,7 +117,7 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
             both.a.write(topic, some_records(10))
             (cursor,) = copier.cursors
             faults, deadline = 0, time.monotonic() + PATIENCE
-            while faults < 4 and both.b.bounds(mirror)[1] == 10:  # or the follower is given up, and all is well
+            while faults < 4 and both.b.bounds(mirror)[1] == 10:  # or the follower leaves the in-sync replicas
                 assert time.monotonic() < deadline
                 faults = max(faults, cursor.retry.faults)
                 ends.add(on(both.b, log_end))
@@ -126,7 +126,7 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
 
     outcome = _lease(flow, act)
     both.b.until_led([mirror], 1, 1, 3)
-    assert not any(refusal.final for refusal in outcome.refusals)  # that it waits may still be told
+    assert not any(refusal.final for refusal in outcome.refusals)  # that it waits may be reported
     assert outcome.notices == ()
     assert both.b.read(mirror) == both.a.read(topic)
     assert ends <= {10, 20}

@@ -1,4 +1,4 @@
-"""What happens to topics while they are mirrored: they lose records, are deleted and made again, others write there."""
+"""Topics that lose records, are deleted and recreated, or are written to by others while they are mirrored."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ from logs import PATIENCE, Log, Pair, Record, Seen, some_records
 from service.runner import running, until
 
 Clusters = tuple[SandboxCluster, SandboxCluster]
-Told = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
+Reported = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
 STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
 LENIENT = Policies(CONTINUE, CONTINUE, CONTINUE, CONTINUE)
 CUT = ["cut-stop", "cut-go", "cut-late-stop", "cut-late-go", "cut-late-short", "cut-late-resent"]
@@ -55,7 +55,7 @@ def _flow(pair: Pair, topic: str, policies: Policies = LENIENT, **reading: Any) 
     return replace(only(pair.flow(), topic), replication_factor=3, policies=policies, reading=Reading(**reading))
 
 
-def _told(outcome: Outcome) -> Told:
+def _reported(outcome: Outcome) -> Reported:
     """Refusals (partition, reason, offsets) and notices (partition, kind, count, offsets)."""
     return (
         sorted((r.partition.partition, r.reason, r.source_offset, r.target_offset) for r in outcome.refusals),
@@ -126,7 +126,7 @@ def _lease(flows: Sequence[Flow], log: Log, act: Callable[[], None], **work: Any
 class Cut:
     """How it went with a topic whose source lost its end."""
 
-    told: Told
+    reported: Reported
     before: list[Seen]  # what the mirror's first partition held
     source: list[list[Seen]]  # by partition
     mirror: list[list[Seen]]
@@ -161,7 +161,7 @@ def cuts(threes: Clusters, both: Pair) -> dict[str, Cut]:
 
     def cut(name: str, outcome: Outcome) -> Cut:
         sides = [[log.read(topic_name, n) for n in (0, 1)] for log, topic_name in ((a, name), (b, f"A.{name}"))]
-        return Cut(_told(outcome), before[name], *sides)
+        return Cut(_reported(outcome), before[name], *sides)
 
     for name in CUT:
         a.place(name, [2, 3], [1, 2])
@@ -181,17 +181,17 @@ def cuts(threes: Clusters, both: Pair) -> dict[str, Cut]:
 
 def test_a_truncated_source_stops_the_partition(cuts: dict[str, Cut]) -> None:
     running, longer = cuts["cut-stop"], cuts["cut-late-stop"]
-    assert running.told == ([(0, "source-truncated", 150, 150)], [])
-    assert longer.told == ([(0, "not-a-copy", 150, 150)], [])
-    for lease in (running, longer):
-        assert lease.mirror == [lease.before, lease.source[1]]
-        assert (len(lease.before), len(lease.source[1])) == (150, 120)
+    assert running.reported == ([(0, "source-truncated", 150, 150)], [])
+    assert longer.reported == ([(0, "not-a-copy", 150, 150)], [])
+    for cut in (running, longer):
+        assert cut.mirror == [cut.before, cut.source[1]]
+        assert (len(cut.before), len(cut.source[1])) == (150, 120)
 
 
 @pytest.mark.parametrize("name", ["cut-go", "cut-late-go", "cut-late-short"])
 def test_a_truncated_source_is_copied_on_from_there(cuts: dict[str, Cut], name: str) -> None:
     cut = cuts[name]
-    assert cut.told == ([], [(0, "source-truncated", 50, 100, 150)])
+    assert cut.reported == ([], [(0, "source-truncated", 50, 100, 150)])
     assert cut.before[:100] == cut.source[0][:100]
     assert cut.mirror == [cut.before + cut.source[0][100:], cut.source[1]]
 
@@ -199,7 +199,7 @@ def test_a_truncated_source_is_copied_on_from_there(cuts: dict[str, Cut], name: 
 def test_records_that_are_sent_again_after_another_are_copied_again(cuts: dict[str, Cut]) -> None:
     """None of them is left out, the other one not either, and what is there twice is counted."""
     cut = cuts["cut-late-resent"]
-    assert cut.told == ([], [(0, "copied-twice", 50, 100, 150)])
+    assert cut.reported == ([], [(0, "copied-twice", 50, 100, 150)])
     assert cut.before[100:] == cut.source[0][101:]
     assert cut.mirror == [cut.before + cut.source[0][100:], cut.source[1]]
 
@@ -207,7 +207,7 @@ def test_records_that_are_sent_again_after_another_are_copied_again(cuts: dict[s
 def test_a_source_that_is_truncated_again_is_copied_on_from_there(cuts: dict[str, Cut]) -> None:
     cut = cuts["again"]
     assert cut.mirror == [cut.before + cut.source[0][180:], cut.source[1]]
-    assert cut.told == ([], [(0, "source-truncated", 30, 180, 260)])
+    assert cut.reported == ([], [(0, "source-truncated", 30, 180, 260)])
 
 
 def test_a_truncated_mirror_is_copied_again_from_there(threes: Clusters, both: Pair, topic: str) -> None:
@@ -232,8 +232,8 @@ def test_a_truncated_mirror_is_copied_again_from_there(threes: Clusters, both: P
             _write(both.a, name, 30, 30)
 
     (outcome,) = _lease([_flow(both, running, STRICT)], both.a, elect)
-    assert _told(outcome) == ([], [(0, "mirror-truncated", 50, 100, 100)])
-    assert _told(copy(_flow(both, later, STRICT))) == ([], [])
+    assert _reported(outcome) == ([], [(0, "mirror-truncated", 50, 100, 100)])
+    assert _reported(copy(_flow(both, later, STRICT))) == ([], [])
     assert all(_copied(both, name, 0, 1) for name in names)
     threes[1].start_broker(2)
     both.b.until_led(mirrors, 3, 2, 3)
@@ -264,11 +264,11 @@ def test_a_truncated_mirror_is_copied_again_while_the_source_is_quiet(threes: Cl
     both.b.until_led([mirror], 3, 2, 3)
 
 
-# --- topics that are emptied, or deleted and made again --------------------------------------------------------------
+# --- topics that are emptied, or deleted and recreated --------------------------------------------------------------
 
 
-def _stop_and_go(pair: Pair, topic: str, act: Callable[[str], None], when: str) -> list[Told]:
-    """The same happens to two topics with 100 copied records each: one stops there, the other goes on."""
+def _stop_and_go(pair: Pair, topic: str, act: Callable[[str], None], when: str) -> list[Reported]:
+    """The same happens to two topics with 100 copied records each: one stops there, the other continues."""
     names = [f"{topic}-stop", f"{topic}-go"]
     flows = [_flow(pair, name, policies) for name, policies in zip(names, (STRICT, LENIENT), strict=True)]
     positions: dict[MirrorPartition, Position] = {}
@@ -292,7 +292,7 @@ def _stop_and_go(pair: Pair, topic: str, act: Callable[[str], None], when: str) 
     assert pair.b.read(f"A.{names[0]}") == first[0]
     assert pair.b.read(f"A.{names[1]}") == first[1] + pair.a.read(names[1])
     assert all(_copied(pair, f"{name}-other") for name in names)
-    return [_told(outcome) for outcome in outcomes]
+    return [_reported(outcome) for outcome in outcomes]
 
 
 def test_retention_that_has_overtaken_the_copier_is_reported(both: Pair, topic: str) -> None:
@@ -324,8 +324,8 @@ def test_retention_that_overtakes_the_copier_in_a_lease_is_reported(both: Pair, 
     stopped, went_on = _lease(flows, both.a, act, bytes_per_second=100_000)
     mirrors = [both.b.read(f"A.{name}") for name in names]
     m, n = len(mirrors[0]), len(mirrors[1]) - 500
-    assert _told(stopped) == ([(0, "data-loss", m, m)], [])
-    assert _told(went_on) == ([], [(0, "data-loss", 4500 - n, 4500, n)])
+    assert _reported(stopped) == ([(0, "data-loss", m, m)], [])
+    assert _reported(went_on) == ([], [(0, "data-loss", 4500 - n, 4500, n)])
     assert mirrors == [records[0][:m], records[1][:n] + records[1][4500:]]
     assert all(_copied(both, name, 1) for name in names)
 
@@ -337,7 +337,7 @@ def test_a_recreated_source_topic_is_reported(both: Pair, topic: str, count: int
     assert stopped == ([(0, "recreated-topic", 100, 100)], [])
     assert went_on == ([], [(0, "recreated-topic", 0, 0, 100)])
     _write(both.a, f"{topic}-go", 10)
-    assert _told(copy(_flow(both, f"{topic}-go"))) == ([], [])
+    assert _reported(copy(_flow(both, f"{topic}-go"))) == ([], [])
     assert both.b.bounds(f"A.{topic}-go") == (0, 110 + count)
 
 
@@ -349,7 +349,7 @@ def test_a_deleted_mirror_is_copied_again_from_the_sources_start(both: Pair, top
     both.b.delete(f"A.{topic}")
     _write(both.a, topic, 10, 10)
     outcome = copy(_flow(both, topic, STRICT))
-    assert _told(outcome) == ([], [(0, "mirror-recreated", 0, 30, 0), (1, "mirror-recreated", 0, 0, 0)])
+    assert _reported(outcome) == ([], [(0, "mirror-recreated", 0, 30, 0), (1, "mirror-recreated", 0, 0, 0)])
     assert _copied(both, topic, 0, 1)
 
 
@@ -374,7 +374,7 @@ def test_a_mirror_that_is_deleted_during_a_lease_is_copied_again(both: Pair, top
         assert (refusal.reason, "delete it once more" in refusal.text) == ("unknown-origin", True)
         both.b.delete(f"A.{topic}")
         outcome = copy(_flow(both, topic, STRICT))
-    assert _told(outcome) == ([], [(0, "mirror-recreated", 0, 0, 0)])
+    assert _reported(outcome) == ([], [(0, "mirror-recreated", 0, 0, 0)])
     assert _copied(both, topic)
 
 
@@ -405,15 +405,15 @@ def test_every_foreign_write_stops_the_partition_or_is_skipped(both: Pair, topic
     copy(_flow(both, topic))
     _intrude(both, topic, 7, ours=50)
     _write(both.a, topic, 0, 50)
-    assert _told(copy(_flow(both, topic, STRICT))) == ([(0, "foreign-writer", 107, 107)], [])
+    assert _reported(copy(_flow(both, topic, STRICT))) == ([(0, "foreign-writer", 107, 107)], [])
     assert both.b.bounds(mirror) == (0, 107)
     assert _copied(both, topic, 1)
-    assert _told(copy(_flow(both, topic))) == ([], [(0, "foreign-writer", 7, 100, 107)])
+    assert _reported(copy(_flow(both, topic))) == ([], [(0, "foreign-writer", 7, 100, 107)])
     _write(both.a, topic, 50)
-    assert _told(copy(_flow(both, topic))) == ([], [])
+    assert _reported(copy(_flow(both, topic))) == ([], [])
     assert _ours(both.b, mirror) == (both.a.read(topic), 7)
     _intrude(both, topic, 300, ours=50)
-    assert _told(copy(_flow(both, topic))) == ([], [(0, "foreign-writer", 300, 200, 507)])
+    assert _reported(copy(_flow(both, topic))) == ([], [(0, "foreign-writer", 300, 200, 507)])
     assert _ours(both.b, mirror) == (both.a.read(topic), 307)
 
 
@@ -446,7 +446,7 @@ def test_foreign_writes_between_batches_in_flight_are_skipped(both: Pair, topic:
     assert {notice.kind for notice in outcome.notices} == {"foreign-writer"}
     assert sum(notice.count for notice in outcome.notices) == foreign
     _write(both.a, topic, 10)
-    assert _told(copy(flow)) == ([], [])
+    assert _reported(copy(flow)) == ([], [])
     assert _ours(both.b, f"A.{topic}") == (both.a.read(topic), foreign)
 
 
@@ -488,7 +488,7 @@ def test_the_next_lease_does_not_report_the_same_again(both: Pair, topic: str, w
             _intrude(both, topic, 5)
         outcome = copy(flow)
     assert [notice.kind for notice in outcome.notices] == [what.removesuffix(" before us")]
-    assert _told(copy(flow)) == ([], [])
+    assert _reported(copy(flow)) == ([], [])
 
 
 # --- leaders that move, partitions that are added --------------------------------------------------------------------
@@ -511,9 +511,9 @@ def test_a_topic_with_holes_is_copied_while_source_leaders_move(both: Pair, topi
     flow = _flow(both, topic, STRICT, max_partition_fetch_bytes=4000)
     (outcome,) = _lease([flow], both.a, act, bytes_per_second=100_000)
     admin.close()
-    assert _told(outcome) == ([], [])
+    assert _reported(outcome) == ([], [])
     _write(both.a, topic, 5)
-    assert _told(copy(flow)) == ([], [])  # which finds its place by what the other has written down
+    assert _reported(copy(flow)) == ([], [])  # which finds its position by the ledger
     assert _copied(both, topic)
     assert _copied(both, f"{topic}-other")
 
@@ -541,9 +541,9 @@ def test_holes_are_recorded_while_target_brokers_restart(threes: Clusters, both:
         _write(both.a, topic, 5, 5)
 
     (outcome,) = _lease([_flow(both, topic, STRICT)], both.a, act)
-    assert _told(outcome) == ([], [])
+    assert _reported(outcome) == ([], [])
     _write(both.a, topic, 5)
-    assert _told(copy(_flow(both, topic, STRICT))) == ([], [])
+    assert _reported(copy(_flow(both, topic, STRICT))) == ([], [])
     assert _copied(both, topic, 0, 1)
     assert both.b.bounds(f"A.{topic}")[1] > 50
 
@@ -555,7 +555,7 @@ def test_added_partitions_are_copied_by_the_next_lease(both: Pair, topic: str) -
     both.a.grow(topic, 4)
     _write(both.a, topic, 10, 10, 20, 30)
     outcome = copy(_flow(both, topic, STRICT))
-    assert (outcome.records, _told(outcome)) == (70, ([], []))
+    assert (outcome.records, _reported(outcome)) == (70, ([], []))
     assert _copied(both, topic, 0, 1, 2, 3)
 
 
@@ -569,8 +569,7 @@ def test_added_partitions_are_copied_by_the_next_lease(both: Pair, topic: str) -
 def test_a_recreated_topic_without_a_topic_id_is_reported(
     both: Pair, olds: SandboxCluster, topic: str, count: int, when: str
 ) -> None:
-    """By its records, which is all there is. (One that grows past the position while a fetch waits is told by the next
-    lease.)"""
+    """By its records only. (One that grows past the position while a fetch waits is reported by the next lease.)"""
     log = Log(olds.bootstrap)
     stopped, went_on = _stop_and_go(Pair(log, both.b), topic, lambda name: log.recreate(name, count), when)
     assert stopped == ([(0, "recreated-topic", 100, 100)], [])
@@ -578,7 +577,7 @@ def test_a_recreated_topic_without_a_topic_id_is_reported(
 
 
 def test_an_old_source_that_is_truncated_stops_the_partition(olds: SandboxCluster, both: Pair, topic: str) -> None:
-    """Its fetches know no leader epochs: when the new leader's log has grown longer, only the records tell."""
+    """Its fetches have no leader epochs: when the new leader's log has grown longer, only the records show it."""
     log, mirror = Log(olds.bootstrap), f"A.{topic}"
     for name in (topic, f"{topic}-other"):
         log.create(name, replicas=2, unclean_leader_election_enable="true")
@@ -599,5 +598,5 @@ def test_an_old_source_that_is_truncated_stops_the_partition(olds: SandboxCluste
     pair = Pair(log, both.b)
     (outcome,) = _lease([_flow(pair, topic, STRICT)], log, act)
     assert both.b.read(mirror) == before
-    assert [(told.source_offset, told.target_offset) for told in outcome.refusals] == [(150, 150)]
+    assert [(refusal.source_offset, refusal.target_offset) for refusal in outcome.refusals] == [(150, 150)]
     assert _copied(pair, f"{topic}-other")

@@ -19,7 +19,7 @@ _CRC_FROM = 21
 
 @dataclass(frozen=True)
 class Stored:
-    """One record; by its value it can be told from all others."""
+    """One record, with a value that no other has."""
 
     offset: int
     timestamp: int
@@ -40,7 +40,7 @@ PLAIN = Producer()
 def build(
     base: int, end: int, epoch: int, records: Sequence[Stored], producer: Producer = PLAIN, marker: bool | None = None
 ) -> Batch:
-    """The batch that reaches from `base` to before `end`; `marker` tells whether it commits or aborts."""
+    """The batch that reaches from `base` to before `end`; `marker` is whether it commits or aborts."""
     if marker is not None:
         body = [(0, records[0].timestamp, struct.pack(">hh", 0, int(marker)), struct.pack(">hi", 0, 0))]
     else:

@@ -29,7 +29,9 @@ class Fetches:
     session: int = 0
     _count: int = 0
     _wanted: dict[Place, Any] = field(default_factory=dict)
-    _told: dict[Place, tuple[int, int]] = field(default_factory=dict)  # high watermark and start of the last answer
+    _sent_bounds: dict[Place, tuple[int, int]] = field(
+        default_factory=dict
+    )  # high watermark and start of the last answer
 
     def handle(self, cluster: "SimulatedCluster", message: Any, reply: Callable[[Any], None]) -> None:
         asked = {(topic.topic_id, part.partition): part for topic in message.topics for part in topic.partitions}
@@ -40,7 +42,7 @@ class Fetches:
             self._count += 1
             self.session = self._count
             wanted = self._wanted = asked
-            self._told = {}
+            self._sent_bounds = {}
         elif message.session_id != self.session:
             reply(Answer(throttle_time_ms=0, error_code=FETCH_SESSION_ID_NOT_FOUND, session_id=0, responses=[]))
             return
@@ -77,11 +79,11 @@ class _Waiting:
         if self.done:
             return
         answers = {place: self._read(place, part) for place, part in self.wanted.items()}
-        telling = any(
+        has_news = any(
             answer.error_code or answer.records or answer.diverging_epoch is not None for answer in answers.values()
         )
         wait = self.message.max_wait_ms / 1000
-        if not telling and wait and not self.is_over:
+        if not has_news and wait and not self.is_over:
             if self.timer is None:
                 self.timer = self.fetches.loop.call_later(wait, self._end_waiting)
             for place in self.wanted:
@@ -140,13 +142,18 @@ class _Waiting:
         return said
 
     def _answer(self, answers: dict[Place, Any]) -> Any:
-        told = self.fetches._told if self.session else {}
+        sent_bounds = self.fetches._sent_bounds if self.session else {}
         topics: dict[uuid.UUID, list[Any]] = {}
         for place, answer in answers.items():
             now = answer.high_watermark, answer.log_start_offset
-            news = answer.error_code or answer.records or answer.diverging_epoch is not None or told.get(place) != now
+            news = (
+                answer.error_code
+                or answer.records
+                or answer.diverging_epoch is not None
+                or sent_bounds.get(place) != now
+            )
             if self.full or news:
-                told[place] = now
+                sent_bounds[place] = now
                 topics.setdefault(place[0], []).append(answer)
         responses = [Answer(topic="", topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()]
         return Answer(throttle_time_ms=0, error_code=0, session_id=self.session, responses=responses)

@@ -1,4 +1,4 @@
-"""What must hold of a mirror and its ledger, told by the records' values alone."""
+"""What must be true of a mirror and its ledger, by the records' values alone."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class History:
 
     @property
     def differing(self) -> bool:
-        """Two may have planned different things for the same stretch: a known limit, but one that is told of."""
+        """Two may have planned different things for the same stretch: a known limit, which is reported."""
         return self.overlapped and self.compacted
 
 
@@ -85,7 +85,7 @@ def _check_order(copied: list[tuple[int, bytes]], history: History) -> None:
 
 
 def _check_translations(world: World, copied: list[tuple[int, bytes]], history: History, exact: bool) -> None:
-    """A reader of the source that goes on at the mirror misses nothing, and with `exact` reads nothing again."""
+    """A consumer of the source that resumes at the mirror misses nothing, and with `exact` reads nothing again."""
     by_offset = [(history.origins[value], offset) for offset, value in copied if value in history.origins]
     for source, target in world.translations().items():
         right = next((offset for origin, offset in by_offset if origin >= source), world.mirror.end)
@@ -105,8 +105,8 @@ def _check_readers(world: World, copied: list[bytes]) -> None:
 
 def _check_repeated(world: World, copied: list[bytes]) -> None:
     repeated = sum(count - 1 for value, count in Counter(copied).items() if value != b"theirs")
-    told = sum(notice.count for notice in world.notices if notice.kind in ("source-truncated", "copied-twice"))
-    assert repeated <= told, f"{repeated} records are there twice, and {told} were told: {world.notices}"
+    reported = sum(notice.count for notice in world.notices if notice.kind in ("source-truncated", "copied-twice"))
+    assert repeated <= reported, f"{repeated} records are repeated, and {reported} were reported: {world.notices}"
 
 
 def _is_within(some: list[bytes], all_of_them: list[bytes]) -> bool:

@@ -65,7 +65,7 @@ class World:
     choices: Choices
     running: list[Running] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
-    position: Position | None = None  # the last that a lease has told
+    position: Position | None = None  # the last that a lease has reported
     names: Any = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -145,8 +145,8 @@ class World:
         return lease
 
     def crash(self, running: Running, surviving: int, later: float) -> None:
-        """As if its process were killed: of what it has sent, some may still arrive."""
-        self._hear(running)
+        """As if its process were killed: some of its requests may still arrive."""
+        self._note_result(running)
         self.network.kill(running.name, surviving, later)
         running.lease.cancel()
         self._wait_for(running.lease)
@@ -160,17 +160,17 @@ class World:
         running.copier.stop()
         self._wait_for(running.lease)
         running.lease.result()
-        self._hear(running)
+        self._note_result(running)
         self.running.remove(running)
 
     def run(self, seconds: float) -> None:
         self.loop.run_for(seconds)
 
-    def look(self) -> None:
-        """Take note of leases that have ended by themselves; their errors are the test's."""
+    def collect_ended(self) -> None:
+        """Remove leases that have ended by themselves; raises their errors."""
         for lease in [lease for lease in self.running if lease.lease.done()]:
             lease.lease.result()
-            self._hear(lease)
+            self._note_result(lease)
             self.running.remove(lease)
 
     def settle(self) -> Running:
@@ -198,7 +198,7 @@ class World:
             return False
         return at.source >= self.log.start and not self.log.read(at.source, self.log.stable_end, 0)
 
-    def _hear(self, running: Running) -> None:
+    def _note_result(self, running: Running) -> None:
         (cursor,) = running.copier.cursors
         if cursor.position is not None and cursor.source.end >= 0:
             self.position = cursor.position
