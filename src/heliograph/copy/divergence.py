@@ -99,15 +99,19 @@ async def search_tail(
     return tail
 
 
-def correct(candidate: Candidate, tail: MirrorTail, foreign_offsets_at: Callable[[int], int] | None = None) -> None:
-    """Correct the ledger if it does not say what the mirror's end really holds."""
+def correct(candidate: Candidate, tail: MirrorTail, written_at: Callable[[int], int | None] | None = None) -> None:
+    """Correct the ledger if it does not say what the mirror's end really holds. `written_at` gives the foreign offsets
+    before a mirror offset as the batches there show them, where they were read."""
     known = candidate.intervals
 
-    def known_foreign_offsets(mirror_offset: int) -> int:
+    def foreign_offsets_at(mirror_offset: int) -> int:
+        written = None if written_at is None else written_at(mirror_offset)
+        if written is not None:
+            return written
         interval = known.covering(mirror_offset)
         return candidate.decision.foreign_offsets_before if interval is None else interval.foreign_offsets_before
 
-    actual = tail.intervals(candidate.facts.source_id, foreign_offsets_at or known_foreign_offsets)
+    actual = tail.intervals(candidate.facts.source_id, foreign_offsets_at)
     if not known.agree(actual):
         candidate.corrections += actual
 

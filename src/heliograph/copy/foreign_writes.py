@@ -37,8 +37,11 @@ class _Written:
     missing: int = 0
     repeated: int = 0
 
-    def foreign_offsets_at(self, mirror_offset: int) -> int:
+    def foreign_offsets_at(self, mirror_offset: int) -> int | None:
+        """None before the first batch that was read."""
         index = bisect_right(self.ours, mirror_offset, key=lambda own: own[0].base_offset) - 1
+        if index < 0:
+            return None
         batch, number = self.ours[index]
         return batch.base_offset - number
 
