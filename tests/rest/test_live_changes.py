@@ -271,7 +271,7 @@ def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic
         """By leases, in their log."""
         return len(re.findall(rf"DEBUG +{ALIAS}->B: lease \S+ {what}", served.log.read_text()))
 
-    without, with_it = "goes on with 0 partitions more and without 1", "goes on with 1 partitions more and without 0"
+    without, with_it = "adds 0 partitions, drops 1", "adds 1 partitions, drops 0"
 
     def lease_has_heard(seconds: float) -> bool:
         """Of a pause; and says so, if it has heard of the level, too."""
