@@ -49,9 +49,8 @@ async def may_do(client: ClusterClient, operation: int, topics: Collection[str])
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=True,
     )
-    await client.metadata([])
-    answer = await (await client.connection(next(iter(client.brokers)))).request(request, newest=12, oldest=4)
-    return {one.name: may(operation, one.authorized_operations) for one in answer.topics}
+    answer = await client.ask_any(lambda connection: connection.request(request, newest=12, oldest=4))
+    return {topic.name: may(operation, topic.authorized_operations) for topic in answer.topics}
 
 
 async def topic_acls(client: ClusterClient) -> set[Acl] | None:

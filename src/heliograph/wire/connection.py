@@ -235,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             result = pending.decode(memoryview(frame)[4:])
         except Exception as error:
-            pending.answer.set_exception(WireError(f"{self.address}: an answer could not be read: {error}"))
+            pending.answer.set_exception(WireError(f"{self.address}: an answer cannot be decoded: {error}"))
         else:
             pending.answer.set_result(result)
 

@@ -109,8 +109,7 @@ async def describe_configs(client: ClusterClient, names: Collection[str]) -> dic
         include_synonyms=False,
         include_documentation=False,
     )
-    connection = await client.connection(next(iter(client.brokers)))
-    answer = await connection.request(request, newest=4, oldest=1)
+    answer = await client.ask_any(lambda connection: connection.request(request, newest=4, oldest=1))
     return {
         got.resource_name: BrokerError(got.error_code, got.error_message)
         if got.error_code
