@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heliograph.control.checkpoints import is_news
 from heliograph.control.group_sync import OnTarget, Verdict
-from heliograph.model.intervals import Interval, Intervals, NotLoaded, Others
+from heliograph.model.intervals import ForeignRange, Interval, Intervals, NotLoaded
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.wire.consumer_groups import Committed
 
@@ -103,7 +103,7 @@ def test_pages_say_the_same_as_a_list(
         assert list(little) == list(full)
         for source_id in (now, "unknown"):
             assert little.target_of(source, source_id, end) == full.target_of(source, source_id, end)
-            assert little.of_others(source, source_id, end) == full.of_others(source, source_id, end)
+            assert little.foreign_range(source, source_id, end) == full.foreign_range(source, source_id, end)
         for question in ("covering", "beginning", "after", "own_end", "shift_at", "same_shift_since"):
             assert getattr(little, question)(target) == getattr(full, question)(target), question
         assert little.ours(target, 5) == full.ours(target, 5)
@@ -151,10 +151,10 @@ def test_an_excerpt_says_the_same_or_that_more_is_needed(
 def test_what_others_have_copied_is_known_to_be_theirs() -> None:
     """MM2 before us, up to source offset 700; and between our first 10 records and the rest, up to 1510."""
     known = Intervals([Interval(500, 700, 10, _ID), Interval(1010, 1510, 0, _ID, foreign_offsets_before=500)])
-    found = [known.of_others(source, _ID, 1100) for source in (0, 699, 700, 709, 710, 1509, 1510)]
-    before, between = Others(0, 500, 700), Others(510, 1010, 1510)
+    found = [known.foreign_range(source, _ID, 1100) for source in (0, 699, 700, 709, 710, 1509, 1510)]
+    before, between = ForeignRange(0, 500, 700), ForeignRange(510, 1010, 1510)
     assert found == [before, before, None, None, between, between, None]
-    assert known.of_others(5, "another", 1100) is None
+    assert known.foreign_range(5, "another", 1100) is None
 
 
 def test_an_interval_without_an_end_holds_for_all_that_follows() -> None:

@@ -283,14 +283,14 @@ class _Spot:
     def question(self, committed: Committed) -> Question | None:
         """What is to be looked for among records that we have not copied, if the position lies there."""
         at = self.position(committed)
-        others = self.intervals.of_others(at, self.source_id, self.end)
+        others = self.intervals.foreign_range(at, self.source_id, self.end)
         return None if others is None else Question(self.topic, self.mirror, self.partition, at, others)
 
     def look_up(self, committed: Committed, intervals: Intervals) -> None:
         """All that is asked of the intervals about a position. Raises NotLoaded where a page is missing."""
         at = self.position(committed)
         intervals.target_of(at, self.source_id, self.end)
-        intervals.of_others(at, self.source_id, self.end)
+        intervals.foreign_range(at, self.source_id, self.end)
 
     def there(self, offset: int) -> int:
         """Nor what it has taken from the mirror: a reader would be out of range, and sent who knows where."""

@@ -14,7 +14,7 @@ from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.resumed import batches_at
 from heliograph.copy.visible import visible_records
 from heliograph.model.flow import Flow
-from heliograph.model.intervals import Others
+from heliograph.model.intervals import ForeignRange
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import Batch
@@ -43,7 +43,7 @@ class Question:
     mirror: Topic
     partition: int
     source: int
-    others: Others
+    others: ForeignRange
 
     @property
     def place(self) -> TopicPartition:
