@@ -14,7 +14,14 @@ from heliograph.model.flow import Flow, Groups
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.service.flow_syncers import FlowSyncers
-from heliograph.wire.consumer_groups import EMPTY, Committed, Listed, committed_offsets, delete_groups, list_groups
+from heliograph.wire.consumer_groups import (
+    EMPTY,
+    Committed,
+    GroupListing,
+    committed_offsets,
+    delete_groups,
+    list_groups,
+)
 from heliograph.wire.coordinators import GROUP, coordinators
 from logs import Log, Pair, on, some_records, until
 
@@ -58,7 +65,7 @@ def test_a_group_that_is_deleted_on_the_source_is_not_committed_again(pair: Pair
     async def main(keeper: FlowSyncers) -> None:
         await keeper.translate_once()
         listed = await asyncio.to_thread(on, pair.b, list_groups)
-        assert [listed[group] for group in groups] == [Listed("", EMPTY)] * 2
+        assert [listed[group] for group in groups] == [GroupListing("", EMPTY)] * 2
         await asyncio.to_thread(_delete, pair.a, gone)
         await asyncio.to_thread(_delete, pair.b, gone)
         if when == "groups are refreshed":
@@ -109,7 +116,7 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
         assert not down & set(listed)
         await keeper.translate_once()
         assert set(keeper.checkpoints.groups) >= down
-        assert {place[0] for place in keeper.checkpoints.placed} >= down
+        assert {place[0] for place in keeper.checkpoints.mirror_checkpoints} >= down
         assert not keeper.checkpoints.deleted
 
     try:
@@ -152,12 +159,12 @@ def _consume(log: Log, group: str, topic: str) -> None:
 
 def test_a_group_is_only_ours_if_it_never_had_members_and_nothing_but_what_we_committed() -> None:
     place, other = ("A.t", 0), ("t", 0)
-    simple, synced = Listed("", EMPTY), {place: 10}
+    simple, synced = GroupListing("", EMPTY), {place: 10}
     assert is_only_ours(simple, {place: Committed(10)}, synced)
     assert is_only_ours(simple, {place: Committed(7)}, synced)  # the last round was before the last checkpoint
     assert not is_only_ours(simple, {place: Committed(11)}, synced)
     assert not is_only_ours(simple, {place: Committed(10), other: Committed(1)}, synced)
     assert not is_only_ours(simple, {}, synced)
-    assert not is_only_ours(Listed("consumer", EMPTY), {place: Committed(10)}, synced)
-    assert not is_only_ours(Listed("", "Stable"), {place: Committed(10)}, synced)
-    assert not is_only_ours(Listed("", ""), {place: Committed(10)}, synced)  # a broker that does not tell
+    assert not is_only_ours(GroupListing("consumer", EMPTY), {place: Committed(10)}, synced)
+    assert not is_only_ours(GroupListing("", "Stable"), {place: Committed(10)}, synced)
+    assert not is_only_ours(GroupListing("", ""), {place: Committed(10)}, synced)  # a broker that does not tell

@@ -10,8 +10,8 @@ import pytest
 
 import heliograph.control.record_search
 from copying.lease import copy, only, prepare
-from heliograph.control.checkpoints import Round
-from heliograph.control.record_search import Found, Matcher
+from heliograph.control.checkpoints import CheckpointRound
+from heliograph.control.record_search import FoundOffset, Matcher
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.intervals import Interval
@@ -26,38 +26,38 @@ from logs import Pair, Record, Seen, on
 # --- the rule -----------------------------------------------------------------------------------------------------
 
 
-def _look(run: list[int], log: list[int], whole: bool = False) -> Found | None:
+def _look(run: list[int], log: list[int], whole: bool = False) -> FoundOffset | None:
     matcher = Matcher([(one,) for one in run], whole)
     for offset, one in enumerate(log):
         found = matcher.next(offset, (one,), offset == len(log) - 1)
         if found is not None:
-            return Found(found)
+            return FoundOffset(found)
     return matcher.best()
 
 
 def test_a_run_is_found_where_all_of_it_is() -> None:
-    assert _look([5, 6, 7], [*range(20)]) == Found(5)
-    assert _look([5, 6, 7], [5, 6, 9, 5, 6, 7, 8]) == Found(3)
-    assert _look([1, 1, 2], [1, 1, 1, 1, 2, 1]) == Found(2)
+    assert _look([5, 6, 7], [*range(20)]) == FoundOffset(5)
+    assert _look([5, 6, 7], [5, 6, 9, 5, 6, 7, 8]) == FoundOffset(3)
+    assert _look([1, 1, 2], [1, 1, 1, 1, 2, 1]) == FoundOffset(2)
 
 
 def test_the_first_of_several_places_counts() -> None:
-    assert _look([1] * 5, [0, 0, *[1] * 20]) == Found(2)
+    assert _look([1] * 5, [0, 0, *[1] * 20]) == FoundOffset(2)
 
 
 def test_the_last_records_are_those_at_the_end() -> None:
-    assert _look([1, 1], [0, 1, 1, 0, 1, 1], whole=True) == Found(4)
-    assert _look([1] * 3, [1] * 10, whole=True) == Found(7)
+    assert _look([1, 1], [0, 1, 1, 0, 1, 1], whole=True) == FoundOffset(4)
+    assert _look([1] * 3, [1] * 10, whole=True) == FoundOffset(7)
 
 
 def test_many_in_a_row_do_where_a_restart_has_come_between() -> None:
     log = [*range(50), *range(30, 200)]
-    assert _look([*range(25, 125)], log) == Found(25)
-    assert _look([*range(45, 145)], log) == Found(65)
+    assert _look([*range(25, 125)], log) == FoundOffset(25)
+    assert _look([*range(45, 145)], log) == FoundOffset(65)
 
 
 def test_what_compaction_has_left_is_enough_if_it_is_in_order() -> None:
-    assert _look([*range(10, 20)], [n for n in range(50) if n % 3]) == Found(6)
+    assert _look([*range(10, 20)], [n for n in range(50) if n % 3]) == FoundOffset(6)
     unsure = _look([*range(10, 20)], [n for n in range(50) if n % 3 == 0])
     assert unsure is not None
     assert (unsure.target, bool(unsure.why)) == (4, True)
@@ -129,8 +129,8 @@ class _SourceClient:
         self._client.close()
 
 
-def _rounds(flow: Flow, count: int = 1) -> tuple[FlowSyncers, list[Round]]:
-    async def main() -> tuple[FlowSyncers, list[Round]]:
+def _rounds(flow: Flow, count: int = 1) -> tuple[FlowSyncers, list[CheckpointRound]]:
+    async def main() -> tuple[FlowSyncers, list[CheckpointRound]]:
         keeper = FlowSyncers(flow)
         try:
             await keeper.prepare()

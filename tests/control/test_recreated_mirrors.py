@@ -11,8 +11,8 @@ import pytest
 
 import heliograph.control.group_sync
 from copying.lease import copy, only
-from heliograph.control.checkpoints import Placed
-from heliograph.control.group_sync import GroupSync, OnTarget, Verdict
+from heliograph.control.checkpoints import MirrorCheckpoint
+from heliograph.control.group_sync import GroupSync, TargetGroups, Verdict
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.names import NameFilter
@@ -174,9 +174,9 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
     group, read = f"{topic}-g", f"{topic}-g-read"
     flow, mirror = _prepare(pair, topic, group), f"A.{topic}"
 
-    def placed(downstream: int) -> list[Placed]:
+    def placed(downstream: int) -> list[MirrorCheckpoint]:
         mirror_id = id_text(on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id)
-        return [Placed(Checkpoint(one, mirror, 0, 50, downstream), mirror_id) for one in (group, read)]
+        return [MirrorCheckpoint(Checkpoint(one, mirror, 0, 50, downstream), mirror_id) for one in (group, read)]
 
     async def by_name(client: ClusterClient, wanted: Any, _ids: Any) -> Any:
         await asyncio.to_thread(_recreate, pair, topic, group, flow)
@@ -201,7 +201,7 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
 
 def test_the_rule_asks_for_which_mirror_a_checkpoint_is() -> None:
     place, topic = ("A.t", 0), Topic("A.t", OTHER, False, {0: 1})
-    target = OnTarget({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
+    target = TargetGroups({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
     assert target.verdict("g", place, 5000, id_text(ONE)) is Verdict.OUTDATED
     assert target.verdict("g", place, 2000, id_text(OTHER)) is Verdict.DUE
     assert target.verdict("g", place, 2000, "") is Verdict.DUE  # from a broker without ids

@@ -8,7 +8,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from copying.lease import copy, only, prepare
 from heliograph.control.config_sync import new_mirror_configs
-from heliograph.control.topic_sync import Synced, plan, sync_topics, wanted_partitions
+from heliograph.control.topic_sync import TopicSyncResult, plan, sync_topics, wanted_partitions
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.topic_requests import ConfigEntry
@@ -24,8 +24,8 @@ def _topics(**partitions: int) -> dict[str, Topic]:
     }
 
 
-def _synced(flow: Flow) -> Synced:
-    async def main() -> Synced:
+def _synced(flow: Flow) -> TopicSyncResult:
+    async def main() -> TopicSyncResult:
         source, target = ClusterClient(flow.source), ClusterClient(flow.target)
         try:
             await asyncio.gather(source.connect(), target.connect())
@@ -78,7 +78,7 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
     assert pair.b.partitions(f"A.{topic}") == 5
     assert _synced(flow).too_wide == {}
     pair.b.grow(f"A.{topic}", 7)
-    assert _synced(flow) == Synced({topic: 5}, {}, {topic: 7})
+    assert _synced(flow) == TopicSyncResult({topic: 5}, {}, {topic: 7})
     admin = KafkaAdminClient(bootstrap_servers=pair.b.bootstrap)
     described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, f"A.{topic}")])
     admin.close()

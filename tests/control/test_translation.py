@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.control.checkpoints import is_news
-from heliograph.control.group_sync import OnTarget, Verdict
+from heliograph.control.group_sync import TargetGroups, Verdict
 from heliograph.model.intervals import ForeignRange, Interval, Intervals, NotLoaded
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.wire.consumer_groups import Committed
@@ -210,6 +210,6 @@ def test_groups_go_forward_on_the_target_or_back_to_where_something_is() -> None
     }
     for before, wanted in there.items():
         known = {} if before is None else {place: Committed(before)}
-        assert OnTarget({group: "Empty"}, {group: known}, {place: 70}).verdict(group, place, 50) is wanted
-    assert OnTarget({group: "Empty"}, {group: {}}, {place: 49}).verdict(group, place, 50) is Verdict.BEYOND
-    assert OnTarget({group: "Empty"}, {group: {}}, {}).verdict(group, place, 50) is Verdict.BEYOND
+        assert TargetGroups({group: "Empty"}, {group: known}, {place: 70}).verdict(group, place, 50) is wanted
+    assert TargetGroups({group: "Empty"}, {group: {}}, {place: 49}).verdict(group, place, 50) is Verdict.BEYOND
+    assert TargetGroups({group: "Empty"}, {group: {}}, {}).verdict(group, place, 50) is Verdict.BEYOND

@@ -30,7 +30,7 @@ NOTHING_COPIED, BEFORE_LEDGER, NO_OFFSET, UNREADABLE = "nothing-copied", "before
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class NotTranslatable:
     """Why there is no mirror offset: a short stable word, and a sentence."""
 
     reason: str
@@ -38,7 +38,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedOffset:
     """What a group has committed for a partition of the source, and the mirror offset that belongs to it. `why` that is
     rather too early than too late, where that is all that is known; else empty."""
 
@@ -46,14 +46,14 @@ class Translated:
     topic: str
     partition: int
     committed: Committed
-    answer: int | Unknown
+    answer: int | NotTranslatable
     mirror_end: int
     why: str = ""
     mirror_id: str = ""  # of the mirror that it was looked for in
 
 
 @dataclass(frozen=True, slots=True)
-class Untranslated:
+class CheckpointIssue:
     """Why a group has no checkpoint for a partition."""
 
     group: str
@@ -63,7 +63,7 @@ class Untranslated:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class MirrorCheckpoint:
     """A checkpoint, and the topic id of the mirror that it is true for; empty where brokers have no ids."""
 
     checkpoint: Checkpoint
@@ -71,13 +71,13 @@ class Placed:
 
 
 @dataclass(slots=True)
-class Round:
+class CheckpointRound:
     """What one look at all groups gave."""
 
     emitted: list[Checkpoint] = field(default_factory=list)
     unchanged: int = 0
-    missing: list[Untranslated] = field(default_factory=list)
-    early: list[Untranslated] = field(default_factory=list)  # have a checkpoint, and would read some records again
+    missing: list[CheckpointIssue] = field(default_factory=list)
+    early: list[CheckpointIssue] = field(default_factory=list)  # have a checkpoint, and would read some records again
 
 
 class Checkpoints:
@@ -93,7 +93,7 @@ class Checkpoints:
         self.latest: dict[GroupTopicPartition, Checkpoint] = {}  # that are written down
         # Those that were computed since the start, or written before and found again: of others nobody knows for which
         # mirror they were.
-        self.placed: dict[GroupTopicPartition, Placed] = {}
+        self.mirror_checkpoints: dict[GroupTopicPartition, MirrorCheckpoint] = {}
         self.deleted: dict[str, dict[tuple[str, int], int]] = {}  # groups on the source, with the last mirror offsets
 
     async def load(self) -> None:
@@ -125,15 +125,15 @@ class Checkpoints:
             )
         )
 
-    async def run(self) -> Round:
+    async def run(self) -> CheckpointRound:
         """Look at all groups once, and write down what is new."""
-        outcome = Round()
+        outcome = CheckpointRound()
         moment = now()
         offsets = await committed_offsets(self._source, self.groups)
         wanted: dict[str, Offsets] = {}
         for group, found in offsets.items():
             if isinstance(found, WireError):
-                outcome.missing.append(Untranslated(group, "", -1, f"its offsets cannot be read: {found}"))
+                outcome.missing.append(CheckpointIssue(group, "", -1, f"its offsets cannot be read: {found}"))
             else:
                 wanted[group] = {place: one for place, one in found.items() if self._flow.selects(place[0])}
         self._leave_what_is_gone(wanted)
@@ -141,21 +141,21 @@ class Checkpoints:
             await self._write(self._news(some, outcome), moment)
         return outcome
 
-    async def translate(self, wanted: Mapping[str, Offsets]) -> list[Translated]:
+    async def translate(self, wanted: Mapping[str, Offsets]) -> list[TranslatedOffset]:
         """Where groups go on in the mirrors, for all that they have committed. Writes nothing."""
         return [one async for some in self._translate(wanted) for one in some]
 
-    async def _translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[Translated]]:
+    async def _translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[TranslatedOffset]]:
         """First what intervals tell, then what must be looked for among records."""
         translate = await self._translator({place for found in wanted.values() for place in found})
         await self._load_pages(translate, wanted)
-        at_once: list[Translated] = []
+        at_once: list[TranslatedOffset] = []
         later: list[tuple[str, tuple[str, int], Committed]] = []
         questions: list[Question] = []
         for group, found in wanted.items():
             for place, committed in found.items():
                 spot = translate.spot(place, committed)
-                question = None if isinstance(spot, Unknown) else spot.question(committed)
+                question = None if isinstance(spot, NotTranslatable) else spot.question(committed)
                 if question is None:
                     at_once.append(translate(group, place, committed))
                 else:
@@ -168,37 +168,37 @@ class Checkpoints:
 
     async def mirrors_are_others(self) -> bool:
         """Whether some were deleted and created again since checkpoints were computed for them. One request."""
-        known = {(one.checkpoint.topic, one.mirror_id) for one in self.placed.values() if one.mirror_id}
+        known = {(one.checkpoint.topic, one.mirror_id) for one in self.mirror_checkpoints.values() if one.mirror_id}
         if not known:
             return False
         topics = (await self._target.metadata({topic for topic, _mirror_id in known})).topics
         return any(are_different(mirror_id, id_text(topics[topic].id)) for topic, mirror_id in known if topic in topics)
 
-    def _news(self, translated: Iterable[Translated], outcome: Round) -> list[Placed]:
+    def _news(self, translated: Iterable[TranslatedOffset], outcome: CheckpointRound) -> list[MirrorCheckpoint]:
         """What is to be written down about these."""
         news = []
         for one in translated:
             name = self._name_on_target(one.topic)
             place = one.group, name, one.partition
-            before, placed = self.latest.get(place), self.placed.get(place)
-            if isinstance(one.answer, Unknown):
-                outcome.missing.append(Untranslated(one.group, one.topic, one.partition, one.answer.text))
+            before, placed = self.latest.get(place), self.mirror_checkpoints.get(place)
+            if isinstance(one.answer, NotTranslatable):
+                outcome.missing.append(CheckpointIssue(one.group, one.topic, one.partition, one.answer.text))
                 if one.answer.reason in (TOPIC_GONE, BEFORE_LEDGER):
-                    self.placed.pop(place, None)
+                    self.mirror_checkpoints.pop(place, None)
                 continue
             if one.why:
-                outcome.early.append(Untranslated(one.group, one.topic, one.partition, one.why))
+                outcome.early.append(CheckpointIssue(one.group, one.topic, one.partition, one.why))
             at = one.partition, one.committed.offset, one.answer, one.committed.metadata
             new = Checkpoint(one.group, name, *at)
             is_other_mirror = placed is not None and are_different(placed.mirror_id, one.mirror_id)
             if before is None or is_other_mirror or is_news(before, new, one.mirror_end, not one.why):
-                news.append(Placed(new, one.mirror_id))
+                news.append(MirrorCheckpoint(new, one.mirror_id))
                 continue
             outcome.unchanged += 1
             # One that was written before this start may be for an earlier mirror, unless it says the same.
             is_ours = placed is not None and placed.checkpoint == before
             is_true = is_ours or before.downstream == new.downstream
-            self.placed[place] = Placed(before if is_true else new, one.mirror_id)
+            self.mirror_checkpoints[place] = MirrorCheckpoint(before if is_true else new, one.mirror_id)
         outcome.emitted += [one.checkpoint for one in news]
         return news
 
@@ -213,14 +213,16 @@ class Checkpoints:
                 if group in gone:
                     self.deleted.setdefault(group, {})[topic, partition] = one.downstream
         self.latest = {place: one for place, one in self.latest.items() if place[0] not in gone}
-        self.placed = {place: one for place, one in self.placed.items() if place[0] not in gone}
+        self.mirror_checkpoints = {place: one for place, one in self.mirror_checkpoints.items() if place[0] not in gone}
 
     def _leave_what_is_gone(self, committed: Mapping[str, Offsets]) -> None:
         """What the source does not have any more of a group is not brought to the target again."""
         topics = {topic for found in committed.values() for topic, _partition in found}
         names = {topic: self._name_on_target(topic) for topic in topics}
         there = {(group, names[topic], number) for group, found in committed.items() for topic, number in found}
-        self.placed = {place: one for place, one in self.placed.items() if place in there or place[0] not in committed}
+        self.mirror_checkpoints = {
+            place: one for place, one in self.mirror_checkpoints.items() if place in there or place[0] not in committed
+        }
 
     async def _load_pages(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
         """Have those pages of the ledger in memory that it takes to translate all of this."""
@@ -230,14 +232,14 @@ class Checkpoints:
                 if isinstance(spot, _Spot):
                     await self._ledger.ask(place, id_text(spot.mirror.id), partial(spot.look_up, committed))
 
-    async def _write(self, news: list[Placed], moment: int) -> None:
+    async def _write(self, news: list[MirrorCheckpoint], moment: int) -> None:
         if not news:
             return
         records = (Record(0, moment, *one.checkpoint.to_record()) for one in news)
         await write_records(self._target, await own_topic(self._target, self._topic), 0, records)
         for one in news:
             self._note(one.checkpoint)
-            self.placed[one.checkpoint.group, one.checkpoint.topic, one.checkpoint.partition] = one
+            self.mirror_checkpoints[one.checkpoint.group, one.checkpoint.topic, one.checkpoint.partition] = one
 
     def _note(self, checkpoint: Checkpoint) -> None:
         self.latest[checkpoint.group, checkpoint.topic, checkpoint.partition] = checkpoint
@@ -307,54 +309,58 @@ class _Translator:
     source_starts: Mapping[tuple[str, int], int | WireError]
     starts: Mapping[tuple[str, int], int | WireError]
     ends: Mapping[tuple[str, int], int | WireError]
-    spots: dict[tuple[str, int], _Spot | Unknown] = field(default_factory=dict)
+    spots: dict[tuple[str, int], _Spot | NotTranslatable] = field(default_factory=dict)
 
-    def __call__(self, group: str, place: tuple[str, int], committed: Committed) -> Translated:
+    def __call__(self, group: str, place: tuple[str, int], committed: Committed) -> TranslatedOffset:
         answer, why = self._answer(place, committed)
         spot = self.spots.get(place)
         end, mirror_id = (spot.end, id_text(spot.mirror.id)) if isinstance(spot, _Spot) else (0, "")
-        return Translated(group, *place, committed, answer, end, why, mirror_id)
+        return TranslatedOffset(group, *place, committed, answer, end, why, mirror_id)
 
-    def _answer(self, place: tuple[str, int], committed: Committed) -> tuple[int | Unknown, str]:
+    def _answer(self, place: tuple[str, int], committed: Committed) -> tuple[int | NotTranslatable, str]:
         """The mirror offset, or why there is none; and why it is early, if it is."""
         spot = self.spot(place, committed)
-        if isinstance(spot, Unknown):
+        if isinstance(spot, NotTranslatable):
             return spot, ""
         if (question := spot.question(committed)) is not None:
             found = self.search.answer(question)
             return (
-                (Unknown(BEFORE_LEDGER, found), "") if isinstance(found, str) else (spot.there(found.target), found.why)
+                (NotTranslatable(BEFORE_LEDGER, found), "")
+                if isinstance(found, str)
+                else (spot.there(found.target), found.why)
             )
         known = spot.known(committed)
         if known is not None:
             return spot.there(known), ""
         if any(begins.source_id == spot.source_id for begins in spot.intervals.stretches()):
-            return Unknown(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied"), ""
-        return Unknown(NOTHING_COPIED, "nothing was copied yet"), ""
+            return NotTranslatable(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied"), ""
+        return NotTranslatable(NOTHING_COPIED, "nothing was copied yet"), ""
 
-    def spot(self, place: tuple[str, int], committed: Committed) -> _Spot | Unknown:
+    def spot(self, place: tuple[str, int], committed: Committed) -> _Spot | NotTranslatable:
         """What is known about the partition of a position, or why it cannot be translated."""
         if committed.offset < 0:
-            return Unknown(NO_OFFSET, "the group has committed no offset")
+            return NotTranslatable(NO_OFFSET, "the group has committed no offset")
         if place not in self.spots:
             self.spots[place] = self._spot(*place)
         return self.spots[place]
 
-    def _spot(self, topic: str, partition: int) -> _Spot | Unknown:
+    def _spot(self, topic: str, partition: int) -> _Spot | NotTranslatable:
         mirror = self.flow.mirror_name(topic)
         for name, cluster, topics in (
             (topic, self.flow.source, self.sources),
             (mirror, self.flow.target, self.mirrors),
         ):
             if name in topics and topics[name].error == TOPIC_AUTHORIZATION_FAILED:
-                return Unknown(NO_PERMISSION, f"{cluster.alias} says TOPIC_AUTHORIZATION_FAILED of topic {name}")
+                return NotTranslatable(
+                    NO_PERMISSION, f"{cluster.alias} says TOPIC_AUTHORIZATION_FAILED of topic {name}"
+                )
         if topic not in self.sources or self.sources[topic].error:
-            return Unknown(TOPIC_GONE, "the topic is gone from the source")
+            return NotTranslatable(TOPIC_GONE, "the topic is gone from the source")
         if mirror not in self.mirrors or self.mirrors[mirror].error or partition not in self.mirrors[mirror].leaders:
-            return Unknown(NO_MIRROR, f"there is no mirror {mirror}-{partition}")
+            return NotTranslatable(NO_MIRROR, f"there is no mirror {mirror}-{partition}")
         end = self.ends.get((mirror, partition))
         if not isinstance(end, int):
-            return Unknown(UNREADABLE, f"the mirror's end is not known: {end}")
+            return NotTranslatable(UNREADABLE, f"the mirror's end is not known: {end}")
         source_start, start = self.source_starts.get((topic, partition)), self.starts.get((mirror, partition))
         return _Spot(
             self.sources[topic],

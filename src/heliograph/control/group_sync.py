@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from heliograph.control.checkpoints import Placed
+from heliograph.control.checkpoints import MirrorCheckpoint
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.consumer_groups import (
     DEAD,
     EMPTY,
     Committed,
-    Listed,
+    GroupListing,
     Offsets,
     commit_offsets,
     committed_offsets,
@@ -61,7 +61,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OnTarget:
+class TargetGroups:
     """What the target has of some groups, as of one moment."""
 
     states: Mapping[str, str]
@@ -98,14 +98,14 @@ class OnTarget:
 
 async def look_at_target(
     target: ClusterClient, places: Mapping[str, Collection[TopicPartition]], active_too: bool = False
-) -> OnTarget:
+) -> TargetGroups:
     """A request per coordinator, and one per leader. `active_too` asks for the offsets of groups in use as well."""
     states = await group_states(target, places.keys())
     asked = [group for group, state in states.items() if active_too or state in IDLE]
     committed = await committed_offsets(target, asked)
     wanted = {place for group in asked for place in places[group]}
     topics = (await target.metadata({topic for topic, _partition in wanted})).topics if wanted else {}
-    return OnTarget(states, committed, await list_offsets(target, topics, wanted, LATEST, False), topics)
+    return TargetGroups(states, committed, await list_offsets(target, topics, wanted, LATEST, False), topics)
 
 
 class GroupSync:
@@ -124,9 +124,9 @@ class GroupSync:
         """Go on where another one ends."""
         self._unproven = dict(earlier._unproven)
 
-    async def run(self, latest: Iterable[Placed]) -> GroupRound:
+    async def run(self, latest: Iterable[MirrorCheckpoint]) -> GroupRound:
         """A request per coordinator to look, one per group that is to change."""
-        by_group: dict[str, list[Placed]] = {}
+        by_group: dict[str, list[MirrorCheckpoint]] = {}
         for one in latest:
             by_group.setdefault(one.checkpoint.group, []).append(one)
         outcome = GroupRound()
@@ -186,20 +186,20 @@ class GroupSync:
                 told[group] = f"the target says {error}"
         return told
 
-    def _verdict(self, found: OnTarget, one: Placed) -> Verdict:
+    def _verdict(self, found: TargetGroups, one: MirrorCheckpoint) -> Verdict:
         group, place = one.checkpoint.group, _place(one)
         verdict = found.verdict(group, place, one.checkpoint.downstream, one.mirror_id)
         return Verdict.DUE if verdict is Verdict.AHEAD and (group, place) in self._unproven else verdict
 
 
-def is_only_ours(found: Listed, committed: Offsets, synced: Mapping[TopicPartition, int]) -> bool:
+def is_only_ours(found: GroupListing, committed: Offsets, synced: Mapping[TopicPartition, int]) -> bool:
     """Whether a group on the target was never used there, and has nothing but what we have committed for it."""
     return (
-        found == Listed("", EMPTY)
+        found == GroupListing("", EMPTY)
         and bool(committed)
         and all(place in synced and one.offset <= synced[place] for place, one in committed.items())
     )
 
 
-def _place(one: Placed) -> TopicPartition:
+def _place(one: MirrorCheckpoint) -> TopicPartition:
     return one.checkpoint.topic, one.checkpoint.partition

@@ -55,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundOffset:
     """`why` the place is rather too early than too late, where that is all that is known."""
 
     target: int
@@ -92,11 +92,11 @@ class Matcher:
         self._under_way = going_on
         return None
 
-    def best(self) -> Found | None:
+    def best(self) -> FoundOffset | None:
         """What can be said when the whole run has not come in one piece."""
         count, start = max(self._longest, *((count, -start) for start, count in self._under_way), (0, 0))
         if count >= _ENOUGH:
-            return Found(-start)
+            return FoundOffset(-start)
         there = [(number, self._seen[one]) for number, one in enumerate(self._run) if self._seen[one]]
         if not there:
             return None
@@ -106,7 +106,7 @@ class Matcher:
         alone = len(places) == 1 and self._run.count(self._run[number]) == 1
         enough = len(there) >= min(_ENOUGH, len(self._run) // 2 + 1)
         sure = alone and enough and places[0] == earliest
-        return Found(earliest, "" if sure else "the mirror's records are not told apart well enough")
+        return FoundOffset(earliest, "" if sure else "the mirror's records are not told apart well enough")
 
 
 @dataclass(slots=True)
@@ -137,10 +137,10 @@ class RecordSearch:
         self._target = target
         self._syncs: dict[TopicPartition, list[OffsetSync]] = {}
         self._searches: dict[Key, _Search] = {}
-        self._found: dict[Key, Found] = {}
+        self._found: dict[Key, FoundOffset] = {}
         self._failed: dict[Key, str] = {}
 
-    def answer(self, question: Question) -> Found | str:
+    def answer(self, question: Question) -> FoundOffset | str:
         """What was found, or why nothing was yet."""
         under_way = "its place among what another tool has copied is still being looked for"
         return self._found.get(question.key) or self._failed.get(question.key, under_way)
@@ -168,12 +168,12 @@ class RecordSearch:
                 self._found[key] = found
                 self._searches.pop(key, None)
 
-    async def _look(self, question: Question, budget: _Budget) -> Found | None:
+    async def _look(self, question: Question, budget: _Budget) -> FoundOffset | None:
         """One position; None if there is more to read than this round may."""
         search = self._searches.get(question.key)
         if search is None:
             begun = await self._begin(question, budget)
-            if isinstance(begun, Found):
+            if isinstance(begun, FoundOffset):
                 return begun
             self._searches[question.key] = search = begun
         end = question.others.end
@@ -186,7 +186,7 @@ class RecordSearch:
             for matcher in search.matchers:
                 found = matcher.next(record.offset, _content(record, search.timeless), record.offset == end - 1)
                 if found is not None:
-                    return Found(found)
+                    return FoundOffset(found)
             search.at = record.offset + 1
             if not budget.spend(record):
                 return None
@@ -194,13 +194,13 @@ class RecordSearch:
         sure = [one for one in best if not one.why]
         if sure:
             return min(sure, key=_place)
-        return min(best, key=_place, default=Found(search.safe, "the next record is not found in the mirror"))
+        return min(best, key=_place, default=FoundOffset(search.safe, "the next record is not found in the mirror"))
 
-    async def _begin(self, one: Question, budget: _Budget) -> _Search | Found:
+    async def _begin(self, one: Question, budget: _Budget) -> _Search | FoundOffset:
         start = await one_offset(self._target, one.mirror, one.partition, EARLIEST, False)
         committed = await self._run_from(one, one.source, True, budget)
         if not committed or start >= one.others.end:
-            return Found(one.others.end)
+            return FoundOffset(one.others.end)
         # MM2 copies records of aborted transactions of the source, too, unless it was told not to.
         everything = await self._run_from(one, committed[0].offset, False, budget)
         safe, latest = await self._between(one, committed[0].offset, budget)
@@ -279,5 +279,5 @@ def _content(record: DecodedRecord, timeless: bool) -> Content:
     return None if timeless else record.timestamp, record.key, record.value, tuple(record.headers)
 
 
-def _place(found: Found) -> int:
+def _place(found: FoundOffset) -> int:
     return found.target

@@ -51,7 +51,7 @@ class StillRunning(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenOverMirror:
     """A mirror that was taken over: its end, and the source offset that comes next."""
 
     partition: MirrorPartition
@@ -62,8 +62,8 @@ class Taken:
 
 
 @dataclass(slots=True)
-class TakeOver:
-    taken: list[Taken] = field(default_factory=list)
+class TakeOverResult:
+    taken: list[TakenOverMirror] = field(default_factory=list)
     refused: dict[MirrorPartition, str] = field(default_factory=dict)
 
 
@@ -108,12 +108,12 @@ async def take_over(
     partitions: Sequence[MirrorPartition],
     *,
     dry: bool = False,
-) -> TakeOver:
+) -> TakeOverResult:
     """Find the ends of all mirrors whose last records are not ours, and write them down (not if `dry`).
 
     Only those of topics that MM2 has an account of: any other mirror is none of ours. Raises StillRunning.
     """
-    outcome, seen = TakeOver(), ledger.next_offset
+    outcome, seen = TakeOverResult(), ledger.next_offset
     if not partitions or not await mm2_was_here(flow, target):
         return outcome  # pairs of offsets, if there are some, may well be ours
     if not dry:
@@ -140,7 +140,7 @@ async def take_over(
                 "where MirrorMaker 2 has noted to be"
             )
         else:
-            outcome.taken.append(Taken(one.partition, one.end, found, about.last + 1, shift))
+            outcome.taken.append(TakenOverMirror(one.partition, one.end, found, about.last + 1, shift))
 
     await asyncio.gather(*(find(one) for one in mirrors))
     if outcome.taken and not dry:
@@ -154,13 +154,13 @@ async def take_over(
     return outcome
 
 
-def _entry(one: Taken, mirror: _Mirror) -> JournalEntry:
+def _entry(one: TakenOverMirror, mirror: _Mirror) -> JournalEntry:
     place = (one.partition.topic, one.partition.partition)
     begins = Interval(one.mirror_end, one.source, 0, id_text(mirror.topic.id), one.foreign_offsets_before)
     return JournalEntry(place, id_text(mirror.mirror.id), (begins,))
 
 
-def tell(flow: Flow, outcome: TakeOver) -> None:
+def tell(flow: Flow, outcome: TakeOverResult) -> None:
     for one in outcome.taken:
         more = one.source - one.noted
         log.info(
@@ -230,7 +230,7 @@ async def _not_ours(
     target: ClusterClient,
     ledger: Ledger,
     partitions: Sequence[MirrorPartition],
-    outcome: TakeOver,
+    outcome: TakeOverResult,
     *,
     wait: bool,
 ) -> list[_Mirror]:

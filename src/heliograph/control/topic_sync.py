@@ -50,7 +50,7 @@ def wanted_partitions(flow: Flow, topic: Topic) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class TopicSyncResult:
     """Source topics that have a mirror, with their partition counts, and why others have none. `too_wide`: those whose
     mirrors have more partitions than they should, with how many; no broker takes partitions away."""
 
@@ -59,7 +59,9 @@ class Synced:
     too_wide: dict[str, int] = field(default_factory=dict)
 
 
-async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, there: Mapping[str, Topic]) -> Synced:
+async def sync_topics(
+    flow: Flow, source: ClusterClient, target: ClusterClient, there: Mapping[str, Topic]
+) -> TopicSyncResult:
     """Create and grow the mirrors of the source's topics, `there`. One that fails does not hold up the others."""
     here = (await target.metadata(None)).topics
     todo = plan(flow, there, here)
@@ -83,7 +85,7 @@ async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, 
         if (mirror := flow.mirror_name(name)) in here
         and (count := len(here[mirror].leaders)) > wanted_partitions(flow, there[name])
     }
-    return Synced(counts, failed, too_wide)
+    return TopicSyncResult(counts, failed, too_wide)
 
 
 async def _create(

@@ -1,17 +1,17 @@
 """Why a group's offset on the target is what it is, and what would change it: one word, and sentences. Pure.
 
-What is decided about a group is decided by `OnTarget.verdict`, as for syncing; here it is put into words.
+What is decided about a group is decided by `TargetGroups.verdict`, as for syncing; here it is put into words.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heliograph.control import checkpoints
-from heliograph.control.checkpoints import Translated, Unknown
-from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, OnTarget, Verdict
+from heliograph.control.checkpoints import NotTranslatable, TranslatedOffset
+from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, TargetGroups, Verdict
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.service.partition_position import Missing, PartitionPosition
-from heliograph.wire.consumer_groups import Description
+from heliograph.wire.consumer_groups import GroupDescription
 from heliograph.wire.errors import BrokerError, WireError
 
 SYNCED, DUE, AHEAD, ACTIVE = Verdict.SYNCED.value, Verdict.DUE.value, Verdict.AHEAD.value, Verdict.ACTIVE.value
@@ -55,20 +55,20 @@ class Reason:
 class Rights:
     """What the target's brokers tell about groups that are active or to be written, and topics to be committed for."""
 
-    groups: Mapping[str, Description]
+    groups: Mapping[str, GroupDescription]
     topics: Mapping[str, bool | None]
 
 
 def reason(
     flow: Flow,
-    one: Translated,
+    one: TranslatedOffset,
     at: PartitionPosition,
     missing: Missing | WireError | None,
-    seen: OnTarget,
+    seen: TargetGroups,
     rights: Rights,
 ) -> Reason:
     """For one partition of a group that the flow takes care of."""
-    if isinstance(one.answer, Unknown):
+    if isinstance(one.answer, NotTranslatable):
         return _untranslated(flow, one, one.answer, at)
     place = at.partition.mirror, one.partition
     verdict = seen.verdict(one.group, place, one.answer)
@@ -108,7 +108,7 @@ def unreadable(error: object, alias: str, group: str) -> Reason:
     return Reason(UNREADABLE, f"{alias} does not tell its offsets: {error}", f"see to the brokers of {alias}")
 
 
-def _untranslated(flow: Flow, one: Translated, answer: Unknown, at: PartitionPosition) -> Reason:
+def _untranslated(flow: Flow, one: TranslatedOffset, answer: NotTranslatable, at: PartitionPosition) -> Reason:
     source, target = flow.source.alias, flow.target.alias
     gone = _gone(flow, one, at)
     if gone and answer.reason in (checkpoints.BEFORE_LEDGER, checkpoints.NOTHING_COPIED):
@@ -123,18 +123,18 @@ def _untranslated(flow: Flow, one: Translated, answer: Unknown, at: PartitionPos
     return Reason(answer.reason, answer.text, advice.get(answer.reason, f"see to the brokers of {target}"))
 
 
-def _early(one: Translated) -> str:
+def _early(one: TranslatedOffset) -> str:
     return f"; it would read some records again: {one.why}" if one.why else ""
 
 
-def _gone(flow: Flow, one: Translated, at: PartitionPosition) -> str:
+def _gone(flow: Flow, one: TranslatedOffset, at: PartitionPosition) -> str:
     if at.source_start is None or one.committed.offset >= at.source_start:
         return ""
     where = f"{flow.source.alias} begins at {at.source_start} now"
     return f"offset {one.committed.offset} is gone, {where}: a reader there goes by its auto.offset.reset"
 
 
-def _active(flow: Flow, state: str, about: Description | None) -> Reason:
+def _active(flow: Flow, state: str, about: GroupDescription | None) -> Reason:
     who = f"state {state}"
     if about is not None and about.members:
         more = len(about.members) - _NAMED

@@ -41,7 +41,7 @@ Offsets = dict[TopicPartition, Committed]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class GroupListing:
     """A group of the cluster. `kind` is the protocol of its members, empty if it never had any; `state` is empty where
     brokers do not tell (before 2.6)."""
 
@@ -59,7 +59,7 @@ class Listed:
         return self.kind == "share"
 
 
-async def list_groups(client: ClusterClient) -> dict[str, Listed]:
+async def list_groups(client: ClusterClient) -> dict[str, GroupListing]:
     """All groups of the cluster."""
     await client.metadata([])
 
@@ -71,7 +71,7 @@ async def list_groups(client: ClusterClient) -> dict[str, Listed]:
 
     answers = await asyncio.gather(*(ask(node) for node in list(client.brokers)))
     return {
-        one.group_id: Listed(one.protocol_type, getattr(one, "group_state", "") or "")
+        one.group_id: GroupListing(one.protocol_type, getattr(one, "group_state", "") or "")
         for answer in answers
         for one in answer.groups
     }
@@ -98,16 +98,16 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class GroupDescription:
     """Who is in a group, as client id and host, and whether we may commit for it (None: the broker does not say)."""
 
     members: tuple[str, ...]
     may_commit: bool | None
 
 
-async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, Description]:
+async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, GroupDescription]:
     """A request per coordinator. Left out: groups of the new consumer protocol, and those of which nothing is told."""
-    found: dict[str, Description] = {}
+    found: dict[str, GroupDescription] = {}
 
     async def ask(node: int, some: list[str]) -> None:
         request = DescribeGroupsRequest(groups=some, include_authorized_operations=True)
@@ -118,7 +118,7 @@ async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dic
         for one in answer.groups:
             if not one.error_code:
                 members = tuple(f"{member.client_id} on {member.client_host.lstrip('/')}" for member in one.members)
-                found[one.group_id] = Description(members, may(READ, one.authorized_operations))
+                found[one.group_id] = GroupDescription(members, may(READ, one.authorized_operations))
 
     found_at = _by_node(await coordinators(client, groups, GROUP))
     await asyncio.gather(*(ask(node, some) for node, some in found_at.items()))
