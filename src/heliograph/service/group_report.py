@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from heliograph.control.checkpoints import Checkpoints, TranslatedOffset
+from heliograph.control.checkpoints import Checkpoints
 from heliograph.control.group_sync import IDLE, GroupRound, GroupSync, TargetGroups, Verdict, look_at_target
+from heliograph.control.group_translation import TranslatedOffset
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.model.names import why_not
