@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from heliograph.control.takeover import last_match
+from heliograph.control.mirror_end import last_match
 from heliograph.wire.recode import DecodedRecord
 
 

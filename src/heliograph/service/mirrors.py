@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping
 
-from heliograph.control.takeover import StillRunning, take_over, tell
+from heliograph.control.takeover import StillRunning, log_take_over, take_over
 from heliograph.control.topic_sync import TopicSyncResult, sync_topics
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
@@ -79,7 +79,7 @@ class Mirrors:
                 raise
             log.error("%s: %s", self.flow.name, running)
             return
-        tell(self.flow, outcome)
+        log_take_over(self.flow, outcome)
         self._looked_at.update(set(fresh) - outcome.refused.keys())
 
     def _shape_of(self, topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:
