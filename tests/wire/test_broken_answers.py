@@ -220,7 +220,7 @@ def test_an_error_of_one_partition_stands_in_its_answer() -> None:
 
 
 def test_a_leader_that_is_silent_does_not_hold_up_the_partitions_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.wire.offsets._ANSWER_WITHIN", 2.0)
+    monkeypatch.setattr("heliograph.wire.offsets._ANSWER_TIMEOUT", 2.0)
 
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         cluster.leaders = {"t": [0], "u": [1]}

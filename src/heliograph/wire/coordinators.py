@@ -12,7 +12,7 @@ from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
 
 GROUP, TRANSACTION = 0, 1
 _FIND_COORDINATOR = 10
-TRIES, PAUSE = 25, 0.2
+TRIES, PAUSE = 25, 0.2  # a coordinator that loads or moves is found within seconds
 
 
 async def coordinators(client: ClusterClient, names: Collection[str], kind: int) -> dict[str, int | WireError]:
