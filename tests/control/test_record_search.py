@@ -181,7 +181,7 @@ def test_a_search_goes_on_in_the_next_round_and_holds_up_nobody(
     on(pair.a, lambda client: commit_offsets(client, wanted))
     keeper, rounds = _rounds(copied.flow, 12)
     assert [one.group for one in rounds[0].emitted][:1] == [f"{topic}-g3"]
-    assert "still being looked for" in rounds[0].missing[0].why
+    assert "still being searched for" in rounds[0].missing[0].why
     assert rounds[-1].missing == []
     latest = keeper.checkpoints.latest
     origin = {group: copied.origins[latest[group, f"A.{topic}", 0].downstream] for group in list(positions)[:2]}
