@@ -40,7 +40,7 @@ class IntervalRow:
         self.page_size = pages_module.PAGE if page_size is None else page_size
         self._starts: list[int] | None = None  # the number of the first interval of each page, and of the tail
         self._forward: list[int] | None = None
-        self.filler = ""  # the transactional id that fills the last gaps, if any
+        self.filler = ""  # name of the transactional ids that fill the last gaps, if any
         self.fills_elsewhere = 0  # `Intervals.filled_before` of pages that are not here
 
     def __len__(self) -> int:

@@ -1,8 +1,7 @@
 """Pages: many intervals of one mirror partition, packed into few bytes. Pure.
 
-A page holds intervals in order, as columns of differences, compressed: a byte or two for each interval. What a search
-needs to find the right page (its first and its last interval) stands in the index, so a page is unpacked only when
-somebody asks about its inside.
+A page has intervals in order, as columns of differences, compressed: a byte or two for each interval. The index has the
+first and the last interval of each page, by which a search finds the right page; only that one is unpacked.
 """
 
 import json
@@ -19,14 +18,14 @@ import cramjam
 from heliograph.model.interval import Interval
 
 PAGE = 4096  # intervals in a full page
-IN_INDEX = -1  # the page's bytes stand in the index record itself
-NOT_HERE = -2  # only the whole ledger knows where they are: a lease gets just the pages around its position
+IN_INDEX = -1  # the page's bytes are in the index record itself
+NOT_HERE = -2  # only the whole ledger has the location: a lease gets just the pages around its position
 _CODES = "bhiq"  # signed integers of 1, 2, 4 and 8 bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Intervals as columns. Only the first interval of a page can be filled up to, or decided."""
+    """Intervals as columns. Only the first interval of a page can have `fill` or `decided`."""
 
     targets: Sequence[int]
     sources: Sequence[int]
@@ -46,8 +45,8 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Where a stretch of intervals is stored: at an offset of the ledger's pages partition, or in `data`. By its `tag`
-    the key that it has there is its own."""
+    """Where consecutive intervals are stored: at an offset of the ledger's pages partition, or in `data`. The random
+    `tag` makes the key of the record unique."""
 
     first: Interval
     last: Interval
@@ -86,7 +85,7 @@ def cut(intervals: Sequence[Interval], most: int) -> list[Sequence[Interval]]:
 
 
 def pack(intervals: Sequence[Interval]) -> bytes:
-    """What tells the intervals of a page, once the first one is known."""
+    """The bytes of a page; its first interval is not in them."""
     return pack_columns(
         [interval.target for interval in intervals],
         [interval.source for interval in intervals],
