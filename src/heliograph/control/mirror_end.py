@@ -78,9 +78,9 @@ async def end_in_source(mirror: ForeignMirror, noted: Mm2Position) -> int | None
         first, end = await bounds(mirror.source, mirror.topic, partition, committed_only)
         begin = max(first, noted.last + 1 - 2 * _TAIL)
         records = visible_records(mirror.source, mirror.topic, partition, begin, end, committed_only)
-        found = await last_match(records, wanted, noted.last, ignore_time)
-        if found is not None:
-            return found + 1
+        last = await last_match(records, wanted, noted.last, ignore_time)
+        if last is not None:
+            return last + 1
     return None
 
 

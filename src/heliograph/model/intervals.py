@@ -32,13 +32,14 @@ class Intervals(IntervalRow):
         """The last `most` of the intervals that overlap with a range of mirror offsets."""
         end = self.find(until - 1, _target)
         start = max(0, self.find(since, _target) - 1, end - most)
-        found: list[Interval] = []
+        packed: list[Interval] = []
         parts = [(page, at) for page, at in zip(self._pages, self._first_numbers(), strict=False) if at < end]
         columns = [(self._columns(page), at) for page, at in parts if at + page.size > start]
-        for some, at in columns:
-            found += [some.interval(number) for number in range(max(0, start - at), min(len(some), end - at))]
+        for page_columns, at in columns:
+            numbers = range(max(0, start - at), min(len(page_columns), end - at))
+            packed += [page_columns.interval(number) for number in numbers]
         tail = self._first_numbers()[-1]
-        return found + self._tail[max(0, start - tail) : max(0, end - tail)]
+        return packed + self._tail[max(0, start - tail) : max(0, end - tail)]
 
     # --- by mirror offset -----------------------------------------------------------------------------------------
 
@@ -63,7 +64,9 @@ class Intervals(IntervalRow):
     def filled_before(self) -> int:
         """The mirror offset before which everything is to be deleted, by the decisions so far."""
         firsts = [page.first for page in self._pages]
-        return max((some.target for some in (*firsts, *self._tail) if some.fill), default=self.fills_elsewhere)
+        return max(
+            (interval.target for interval in (*firsts, *self._tail) if interval.fill), default=self.fills_elsewhere
+        )
 
     def own_end(self, end: int) -> int:
         """Of a mirror that ends at `end`, the offset behind our last record: what follows fills a gap. Not before the
@@ -91,26 +94,26 @@ class Intervals(IntervalRow):
         number = self.find(end - 1, _target)
         if number == 0:
             return None
-        found = self.at(number - 1)
+        first = self.at(number - 1)
         starts = self._first_numbers()
         while number > 0:
             at = bisect_left(starts, number) - 1  # the page of the interval before, or the tail
             if (
                 at < len(self._pages)
                 and number >= starts[at + 1]
-                and self._pages[at].first.foreign_offsets_before == found.foreign_offsets_before
+                and self._pages[at].first.foreign_offsets_before == first.foreign_offsets_before
             ):
-                found, number = self._pages[at].first, starts[at]  # within a page it only grows
+                first, number = self._pages[at].first, starts[at]  # within a page it only grows
                 continue
             interval = self.at(number - 1)
-            if interval.foreign_offsets_before != found.foreign_offsets_before:
+            if interval.foreign_offsets_before != first.foreign_offsets_before:
                 break
-            found, number = interval, number - 1
-        return found
+            first, number = interval, number - 1
+        return first
 
     def ours(self, first: int, count: int) -> list[Interval]:
         """Where `count` of our own records are planned to be; `first` counts our records only."""
-        found: list[Interval] = []
+        planned: list[Interval] = []
         while count > 0:
             number = self.find(first, _own_number)
             if number == 0:
@@ -118,11 +121,10 @@ class Intervals(IntervalRow):
             interval = self.at(number - 1)
             until = _own_number(self.at(number)) if number < len(self) else first + count
             taken = min(count, until - first)
-            found.append(
-                interval.part(first + interval.foreign_offsets_before, first + interval.foreign_offsets_before + taken)
-            )
+            target = first + interval.foreign_offsets_before
+            planned.append(interval.part(target, target + taken))
             first, count = first + taken, count - taken
-        return found
+        return planned
 
     # --- by source offset -----------------------------------------------------------------------------------------
 
@@ -153,8 +155,8 @@ class Intervals(IntervalRow):
         # An interval without records is a decision about everything that follows: older plans behind it are dropped.
         after = bisect_left(tail, end, key=_target) if end > start else len(tail)
         before, behind = tail[max(first - 1, 0) : first], tail[max(after - 1, 0) : after]
-        left = [some.part(some.target, start) for some in before if some.end > start]
-        right = [some.part(end, some.end) for some in behind if some.end > end > start]
+        left = [interval.part(interval.target, start) for interval in before if interval.end > start]
+        right = [interval.part(end, interval.end) for interval in behind if interval.end > end > start]
         following = tail[after] if after < len(tail) and not right else None
         if _own_end(new[-1], following) < end:  # planned on the assumption of other gaps
             after = len(tail)

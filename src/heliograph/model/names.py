@@ -226,10 +226,10 @@ class _Translation:
         return BadPattern(self.pattern, reason)
 
     def _take(self, python_pattern: str) -> re.Match[str] | None:
-        found = re.compile(python_pattern).match(self.pattern, self.at)
-        if found is not None:
-            self.at = found.end()
-        return found
+        match = re.compile(python_pattern).match(self.pattern, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
 
     def _open(self) -> str:
         if named := self._take(r"\(\?<([A-Za-z][A-Za-z0-9]*)>"):
