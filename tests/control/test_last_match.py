@@ -15,10 +15,10 @@ def _log(values: Iterable[int]) -> list[DecodedRecord]:
 
 def _match(source: list[DecodedRecord], mirror: list[DecodedRecord], noted: int, tail: int = 200) -> int | None:
     async def given() -> AsyncIterator[DecodedRecord]:
-        for one in source:
-            yield one
+        for record in source:
+            yield record
 
-    return asyncio.run(last_match(given(), [one[1:] for one in mirror[-tail:]], noted))
+    return asyncio.run(last_match(given(), [record[1:] for record in mirror[-tail:]], noted))
 
 
 def test_the_record_behind_what_was_noted_is_found() -> None:

@@ -27,7 +27,7 @@ from logs import Pair, Record, Seen, on
 
 
 def _look(run: list[int], log: list[int], whole: bool = False) -> FoundOffset | None:
-    matcher = Matcher([(one,) for one in run], whole)
+    matcher = Matcher([(content,) for content in run], whole)
     for offset, one in enumerate(log):
         found = matcher.next(offset, (one,), offset == len(log) - 1)
         if found is not None:
@@ -95,7 +95,7 @@ def _copied_by_mm2(pair: Pair, topic: str, *, aborted_too: bool, syncs: bool) ->
     asyncio.run(prepare(flow))
     seen = pair.a.read_with_offsets(topic, committed=not aborted_too)
     seen = [*seen[:55], *seen[40:]]
-    copies = [Record(0, one.timestamp, one.key, one.value, one.headers) for _offset, one in seen]
+    copies = [Record(0, record.timestamp, record.key, record.value, record.headers) for _offset, record in seen]
     pair.b.write(f"A.{topic}", copies, per_batch=11)
     end = pair.a.bounds(topic)[1]
 
@@ -180,7 +180,7 @@ def test_a_search_goes_on_in_the_next_round_and_holds_up_nobody(
     wanted = {group: {(topic, 0): Committed(at)} for group, at in positions.items()}
     on(pair.a, lambda client: commit_offsets(client, wanted))
     keeper, rounds = _rounds(copied.flow, 12)
-    assert [one.group for one in rounds[0].emitted][:1] == [f"{topic}-g3"]
+    assert [checkpoint.group for checkpoint in rounds[0].emitted][:1] == [f"{topic}-g3"]
     assert "still being searched for" in rounds[0].missing[0].why
     assert rounds[-1].missing == []
     latest = keeper.checkpoints.latest

@@ -65,8 +65,8 @@ def _delete(pair: Pair, topic: str, *groups: str) -> None:
 
 
 def _checkpoints(pair: Pair, topic: str) -> list[tuple[int, int]]:
-    found = [Checkpoint.from_record(*one) for one in pair.b.pairs("A.checkpoints.internal")]
-    return [(one.upstream, one.downstream) for one in found if one.topic == f"A.{topic}"]
+    found = [Checkpoint.from_record(*checkpoint) for checkpoint in pair.b.pairs("A.checkpoints.internal")]
+    return [(checkpoint.upstream, checkpoint.downstream) for checkpoint in found if checkpoint.topic == f"A.{topic}"]
 
 
 def _prepare(pair: Pair, topic: str, group: str) -> Flow:
@@ -176,7 +176,7 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
 
     def placed(downstream: int) -> list[MirrorCheckpoint]:
         mirror_id = id_text(on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id)
-        return [MirrorCheckpoint(Checkpoint(one, mirror, 0, 50, downstream), mirror_id) for one in (group, read)]
+        return [MirrorCheckpoint(Checkpoint(name, mirror, 0, 50, downstream), mirror_id) for name in (group, read)]
 
     async def by_name(client: ClusterClient, wanted: Any, _ids: Any) -> Any:
         await asyncio.to_thread(_recreate, pair, topic, group, flow)
@@ -193,7 +193,7 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
         pair.b.commit(read, mirror, 70)  # it was read on the target since
         assert runner.run(syncer.run(earlier)).written == []
         assert runner.run(syncer.run(placed(20))).written == [group]
-        assert [_on_target(pair, topic, one) for one in (group, read)] == [20, 70]
+        assert [_on_target(pair, topic, name) for name in (group, read)] == [20, 70]
         pair.b.commit(group, mirror, 60)
         assert runner.run(syncer.run(placed(20))).written == []  # that was not ours
         client.close()

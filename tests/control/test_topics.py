@@ -100,4 +100,4 @@ def test_the_partitions_that_only_the_mirror_has_stay_empty(pair: Pair, topic: s
     flow = replace(only(pair.flow(), topic), least_partitions=3)
     assert copy(flow).records == 30
     assert pair.b.partitions(f"A.{topic}") == 3
-    assert [pair.b.bounds(f"A.{topic}", one)[1] for one in range(3)] == [30, 0, 0]
+    assert [pair.b.bounds(f"A.{topic}", partition)[1] for partition in range(3)] == [30, 0, 0]

@@ -68,7 +68,9 @@ def test_the_same_where_the_source_went_back_or_was_made_anew(
 ) -> None:
     records, intervals = history
     now, end = records[-1][0], len(records)
-    expected = next((at for at, (one, offset) in enumerate(records) if one == now and offset >= source), end)
+    expected = next(
+        (at for at, (incarnation, offset) in enumerate(records) if incarnation == now and offset >= source), end
+    )
     assert intervals.target_of(source, now, end) == expected
 
 

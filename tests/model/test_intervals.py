@@ -21,8 +21,8 @@ def _rows(draw: st.DrawFn) -> tuple[Interval, ...]:
 def _table(rows: list[tuple[Interval, ...]]) -> dict[int, int]:
     table: dict[int, int] = {}
     for row in rows:
-        for one in row:
-            table.update({target: one.source_of(target) for target in range(one.target, one.end)})
+        for interval in row:
+            table.update({target: interval.source_of(target) for target in range(interval.target, interval.end)})
     return table
 
 
@@ -36,7 +36,7 @@ def test_what_was_put_last_holds_and_nothing_else_changes(rows: list[tuple[Inter
         assert found is not None
         assert found.source_of(target) == source
     known = list(intervals)
-    assert [one.target for one in known] == sorted({one.target for one in known})
+    assert [interval.target for interval in known] == sorted({interval.target for interval in known})
 
 
 @given(st.lists(_rows(), max_size=8), _rows())
@@ -58,7 +58,7 @@ def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
 
 @given(_rows(), st.text(max_size=20), st.integers(0, 5000), st.integers(0, 9))
 def test_intervals_survive_their_record(rows: tuple[Interval, ...], topic: str, partition: int, shift: int) -> None:
-    shifted = tuple(Interval(one.target, one.source, one.count, "s", shift) for one in rows)
+    shifted = tuple(Interval(interval.target, interval.source, interval.count, "s", shift) for interval in rows)
     entry = JournalEntry((topic, partition), "m", shifted)
     key, value = to_record(entry, "author", 7)
     assert (from_record(key, value), about(key)) == (entry, ((topic, partition), Author("author", 7)))
@@ -84,9 +84,9 @@ def _within(intervals: Intervals, start: int, end: int) -> list[Interval]:
     """What is known about a stretch of the mirror, cut to its size."""
     found = []
     while start < end:
-        one, following = intervals.covering(start), intervals.after(start)
-        assert one is not None
+        interval, following = intervals.covering(start), intervals.after(start)
+        assert interval is not None
         until = end if following is None else min(end, following.target)
-        found.append(one.part(start, until))
+        found.append(interval.part(start, until))
         start = until
     return found

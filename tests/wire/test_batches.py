@@ -25,8 +25,8 @@ def test_a_rewritten_batch_is_valid_and_keeps_every_record(records: list[Record]
     assert read.validate_crc()
     assert (read.producer_id, read.producer_epoch, read.base_sequence) == (_PRODUCER, 0, 77)
     assert read.base_offset == 0
-    assert [(one.timestamp, one.key, one.value, tuple(one.headers)) for one in read] == [
-        (one.timestamp, one.key, one.value, one.headers) for one in records
+    assert [(record.timestamp, record.key, record.value, tuple(record.headers)) for record in read] == [
+        (record.timestamp, record.key, record.value, record.headers) for record in records
     ]
     (parsed,) = split(again)
     assert parsed.intact()

@@ -37,12 +37,12 @@ def test_only_partitions_with_news_are_named_in_an_answer(pair: Pair, topic: str
 
     async def do(session: FetchSession, found: Topic) -> None:
         first = await session.fetch([_wanted(found, number, 0) for number in range(4)], [], _QUICK)
-        assert {one.partition for one in first} == {0, 1, 2, 3}
-        assert {one.partition for one in first if one.data} == {2}
+        assert {fetched.partition for fetched in first} == {0, 1, 2, 3}
+        assert {fetched.partition for fetched in first if fetched.data} == {2}
         second = await session.fetch([_wanted(found, 2, 10)], [], _QUICK)
-        assert {one.partition for one in second} <= {2}
+        assert {fetched.partition for fetched in second} <= {2}
         await asyncio.to_thread(pair.a.write, topic, some_records(3), 1)
-        (news,) = [one for one in await session.fetch([], [], _QUICK) if one.data]
+        (news,) = [fetched for fetched in await session.fetch([], [], _QUICK) if fetched.data]
         assert (news.partition, news.end) == (1, 3)
 
     _in_session(pair, topic, do)
@@ -56,10 +56,10 @@ def test_a_partition_that_is_dropped_is_not_heard_of_again(pair: Pair, topic: st
         await asyncio.to_thread(pair.a.write, topic, some_records(3), 0)
         await asyncio.to_thread(pair.a.write, topic, some_records(3), 1)
         answers = await session.fetch([], [(topic, 0)], _QUICK)
-        assert [one.partition for one in answers if one.data] == [1]
+        assert [fetched.partition for fetched in answers if fetched.data] == [1]
         assert (topic, 0) not in session
         back = await session.fetch([_wanted(found, 0, 1), _wanted(found, 1, 3)], [], _QUICK)
-        assert [one.partition for one in back if one.data] == [0]
+        assert [fetched.partition for fetched in back if fetched.data] == [0]
 
     _in_session(pair, topic, do)
 
@@ -97,22 +97,22 @@ def test_a_topic_made_again_takes_the_place_of_the_old_one_in_a_session(pair: Pa
         client.close()
         assert new.id != found.id
         answers = await session.fetch([_wanted(new, 0, 0)], [], _QUICK)
-        while not any(one.data for one in answers):
+        while not any(fetched.data for fetched in answers):
             answers = await session.fetch([], [], _QUICK)
-        (news,) = [one for one in answers if one.data]
+        (news,) = [fetched for fetched in answers if fetched.data]
         assert news.end == 2
 
     _in_session(pair, topic, do)
 
 
 def _quota(pair: Pair, client_id: str, **rates: float | None) -> None:
-    one = AlterClientQuotasRequest.EntryData
+    entry = AlterClientQuotasRequest.EntryData
     admin = KafkaAdminClient(bootstrap_servers=pair.a.bootstrap)
     request = AlterClientQuotasRequest(
         entries=[
-            one(
-                entity=[one.EntityData(entity_type="client-id", entity_name=client_id)],
-                ops=[one.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in rates.items()],
+            entry(
+                entity=[entry.EntityData(entity_type="client-id", entity_name=client_id)],
+                ops=[entry.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in rates.items()],
             )
         ],
         validate_only=False,
