@@ -126,7 +126,7 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
     assert set(on(pair.b, list_groups)) >= set(groups)
 
 
-def test_groups_leave_the_target_if_that_is_wanted_and_nobody_has_used_them(pair: Pair, topic: str) -> None:
+def test_deleted_groups_are_deleted_on_the_target_if_enabled_and_unused(pair: Pair, topic: str) -> None:
     groups = [f"{topic}-g-{name}" for name in ("read", "more", "further", "ours")]
     read, more, further, _ours = groups
     _prepare(pair, topic, groups)
@@ -157,7 +157,7 @@ def _consume(log: Log, group: str, topic: str) -> None:
     until(lambda: on(log, list_groups)[group].state == EMPTY)
 
 
-def test_a_group_is_only_ours_if_it_never_had_members_and_nothing_but_what_we_committed() -> None:
+def test_a_group_is_only_ours_if_it_never_had_members_and_has_only_our_offsets() -> None:
     place, other = ("A.t", 0), ("t", 0)
     simple, synced = GroupListing("", EMPTY), {place: 10}
     assert is_only_ours(simple, {place: Committed(10)}, synced)

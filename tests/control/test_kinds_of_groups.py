@@ -136,7 +136,7 @@ def test_a_streams_group_is_synced_and_left_alone_while_it_is_in_use(pair: Pair,
     assert _offset(pair.b, group, mirror) == 15
 
 
-def test_share_groups_are_named_with_the_reason(pair: Pair, topic: str, properties: Path) -> None:
+def test_share_groups_are_reported_with_the_reason(pair: Pair, topic: str, properties: Path) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(20))
     flow = _flow(pair, topic)

@@ -21,7 +21,7 @@ def _match(source: list[DecodedRecord], mirror: list[DecodedRecord], noted: int,
     return asyncio.run(last_match(given(), [record[1:] for record in mirror[-tail:]], noted))
 
 
-def test_the_record_behind_what_was_noted_is_found() -> None:
+def test_records_behind_the_noted_offset_are_found() -> None:
     source = _log(range(1000))
     assert _match(source, _log(range(700)), 640) == 699
     assert _match(source, _log(range(700)), 699) == 699
@@ -43,6 +43,6 @@ def test_what_the_source_does_not_have_is_not_found(mirror: list[int]) -> None:
     assert _match(_log(range(400)), _log(mirror), 0) is None
 
 
-def test_a_hole_that_compaction_has_left_in_the_mirror_leaves_enough() -> None:
+def test_a_hole_that_compaction_leaves_in_the_mirror_does_not_hide_the_end() -> None:
     mirror = _log([*range(100), *range(150, 200)])
     assert _match(_log(range(1000)), mirror, 120) == 199

@@ -35,13 +35,13 @@ def _look(run: list[int], log: list[int], whole: bool = False) -> FoundOffset | 
     return matcher.best()
 
 
-def test_a_run_is_found_where_all_of_it_is() -> None:
+def test_a_run_is_found_where_all_of_it_matches() -> None:
     assert _look([5, 6, 7], [*range(20)]) == FoundOffset(5)
     assert _look([5, 6, 7], [5, 6, 9, 5, 6, 7, 8]) == FoundOffset(3)
     assert _look([1, 1, 2], [1, 1, 1, 1, 2, 1]) == FoundOffset(2)
 
 
-def test_the_first_of_several_places_counts() -> None:
+def test_the_first_of_several_matches_counts() -> None:
     assert _look([1] * 5, [0, 0, *[1] * 20]) == FoundOffset(2)
 
 
@@ -50,7 +50,7 @@ def test_the_last_records_are_those_at_the_end() -> None:
     assert _look([1] * 3, [1] * 10, whole=True) == FoundOffset(7)
 
 
-def test_many_in_a_row_do_where_a_restart_has_come_between() -> None:
+def test_many_in_a_row_are_enough_after_a_restart_of_mm2() -> None:
     log = [*range(50), *range(30, 200)]
     assert _look([*range(25, 125)], log) == FoundOffset(25)
     assert _look([*range(45, 145)], log) == FoundOffset(65)
@@ -170,7 +170,7 @@ def test_positions_before_a_take_over_are_found_by_their_records(
             assert there == original[0] or original[1].value == b"same"
 
 
-def test_a_search_goes_on_in_the_next_round_and_holds_up_nobody(
+def test_a_search_continues_in_the_next_round_and_holds_up_no_other_group(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = _copied_by_mm2(pair, topic, aborted_too=False, syncs=False)

@@ -109,7 +109,7 @@ async def _untouched(keeper: FlowSyncers) -> dict[str, str]:
     return keeper.synced_groups.untouched
 
 
-def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
+def test_running_syncers_follow_a_recreated_mirror_at_once(pair: Pair, topic: str) -> None:
     group = f"{topic}-g"
     flow = _prepare(pair, topic, group)
     with _keeper(flow) as keeping:
@@ -137,7 +137,7 @@ async def _within_patience(what: Awaitable[None]) -> None:
         await what
 
 
-def test_what_was_written_before_the_start_is_used_only_if_it_is_found_again(pair: Pair, topic: str) -> None:
+def test_checkpoints_from_before_the_start_are_used_only_if_they_are_computed_again(pair: Pair, topic: str) -> None:
     """By us or by MM2: nobody knows for which mirror it was."""
     group, gone = f"{topic}-g", f"{topic}-g-gone"
     flow = _prepare(pair, topic, group)
@@ -151,7 +151,7 @@ def test_what_was_written_before_the_start_is_used_only_if_it_is_found_again(pai
     assert _on_target(pair, topic, gone) is None
 
 
-def test_offsets_are_committed_for_the_mirror_that_was_meant(pair: Pair, topic: str) -> None:
+def test_offsets_are_committed_only_for_the_mirror_they_were_computed_for(pair: Pair, topic: str) -> None:
     """Not for one of the same name that has taken its place since."""
     group, mirror = f"{topic}-g", f"A.{topic}"
     flow = _prepare(pair, topic, group)
@@ -167,7 +167,7 @@ def test_offsets_are_committed_for_the_mirror_that_was_meant(pair: Pair, topic: 
     assert _on_target(pair, topic, group) == 50
 
 
-def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
+def test_a_commit_that_a_recreated_mirror_has_got_is_set_back(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brokers before 4.1 take names only. What others have committed is not moved back."""
@@ -199,7 +199,7 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
         client.close()
 
 
-def test_the_rule_asks_for_which_mirror_a_checkpoint_is() -> None:
+def test_the_verdict_depends_on_the_mirror_of_a_checkpoint() -> None:
     place, topic = ("A.t", 0), Topic("A.t", OTHER, False, {0: 1})
     target = TargetGroups({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
     assert target.verdict("g", place, 5000, id_text(ONE)) is Verdict.OUTDATED

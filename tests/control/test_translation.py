@@ -29,7 +29,7 @@ def _logs(draw: st.DrawFn) -> tuple[list[int], list[Interval]]:
 
 
 @given(_logs(), st.integers(0, 80), st.data())
-def test_a_reader_goes_on_at_the_first_record_that_it_has_not_read(
+def test_a_reader_resumes_at_the_first_record_that_it_has_not_read(
     log: tuple[list[int], list[Interval]], source: int, data: st.DataObject
 ) -> None:
     offsets, intervals = log
@@ -63,7 +63,7 @@ _steps = st.tuples(st.sampled_from(["on", "on", "on", "cut", "again"]), st.integ
 
 
 @given(_histories(), st.integers(0, 60))
-def test_the_same_where_the_source_went_back_or_was_made_anew(
+def test_the_same_where_the_source_was_truncated_or_recreated(
     history: tuple[list[tuple[str, int]], Intervals], source: int
 ) -> None:
     records, intervals = history
@@ -74,7 +74,7 @@ def test_the_same_where_the_source_went_back_or_was_made_anew(
     assert intervals.target_of(source, now, end) == expected
 
 
-def test_a_plan_that_has_not_come_true_does_not_count() -> None:
+def test_a_plan_that_was_not_appended_does_not_count() -> None:
     """50 to 59 were planned for mirror offset 10 on and did not come; then 50 to 54 were gone, and 55 to 59 came."""
     known = Intervals()
     for planned in (Interval(0, 0, 10, _ID), Interval(10, 50, 10, _ID), Interval(10, 55, 5, _ID)):
@@ -82,13 +82,13 @@ def test_a_plan_that_has_not_come_true_does_not_count() -> None:
     assert [known.target_of(source, _ID, 15) for source in (9, 10, 55, 57, 59, 60, 70)] == [9, 10, 10, 12, 14, 15, 15]
 
 
-def test_what_was_decided_to_come_next_counts_at_once() -> None:
+def test_a_decision_counts_at_once() -> None:
     cut_back = Intervals([Interval(0, 0, 100, _ID), Interval(100, 50, 0, _ID)])
     assert [cut_back.target_of(source, _ID, 100) for source in (49, 50, 70)] == [49, 100, 100]
 
 
 @given(_histories(), st.integers(0, 60), st.integers(1, 3), st.integers(0, 60))
-def test_pages_say_the_same_as_a_list(
+def test_pages_give_the_same_answers_as_a_list(
     history: tuple[list[tuple[str, int]], Intervals], source: int, page_size: int, target: int
 ) -> None:
     records, full = history
@@ -113,7 +113,7 @@ def test_pages_say_the_same_as_a_list(
 
 
 @given(_histories(), st.integers(0, 60), st.integers(1, 3))
-def test_what_is_not_in_memory_is_not_made_up(
+def test_pages_that_are_not_in_memory_raise_not_loaded(
     history: tuple[list[tuple[str, int]], Intervals], source: int, page_size: int
 ) -> None:
     """Every answer is that of all intervals, or says which page is missing; with that it can be had."""
@@ -135,7 +135,7 @@ def test_what_is_not_in_memory_is_not_made_up(
 
 
 @given(_histories(), st.integers(0, 60), st.integers(1, 6))
-def test_an_excerpt_says_the_same_or_that_more_is_needed(
+def test_an_excerpt_gives_the_same_answers_or_raises_not_loaded(
     history: tuple[list[tuple[str, int]], Intervals], target: int, most: int
 ) -> None:
     _records, full = history
@@ -150,7 +150,7 @@ def test_an_excerpt_says_the_same_or_that_more_is_needed(
         assert little.covering(max(target - 1, 0)) == (last if last is not None else full.covering(0))
 
 
-def test_what_others_have_copied_is_known_to_be_theirs() -> None:
+def test_ranges_that_others_have_copied_are_known() -> None:
     """MM2 before us, up to source offset 700; and between our first 10 records and the rest, up to 1510."""
     known = Intervals([Interval(500, 700, 10, _ID), Interval(1010, 1510, 0, _ID, foreign_offsets_before=500)])
     found = [known.foreign_range(source, _ID, 1100) for source in (0, 699, 700, 709, 710, 1509, 1510)]
@@ -159,7 +159,7 @@ def test_what_others_have_copied_is_known_to_be_theirs() -> None:
     assert known.foreign_range(5, "another", 1100) is None
 
 
-def test_an_interval_without_an_end_holds_for_all_that_follows() -> None:
+def test_the_last_interval_holds_for_everything_that_follows() -> None:
     known = Intervals([Interval(0, 100, 0, _ID)])
     assert [known.target_of(source, _ID, 10) for source in (0, 100, 105, 110, 500)] == [0, 0, 5, 10, 10]
 
@@ -170,25 +170,25 @@ def test_only_the_present_incarnation_of_the_source_topic_counts() -> None:
     assert known.target_of(3, "other", 10) is None
 
 
-def test_records_of_others_in_the_mirror_are_passed_over() -> None:
+def test_foreign_records_in_the_mirror_are_skipped() -> None:
     known = Intervals([Interval(0, 0, 5, _ID), Interval(8, 5, 5, _ID, foreign_offsets_before=3)])
     assert [known.target_of(source, _ID, 13) for source in (4, 5, 6)] == [4, 8, 9]
 
 
-def test_positions_before_a_take_over_are_not_made_up() -> None:
+def test_positions_before_a_take_over_are_unknown() -> None:
     known = Intervals([Interval(5000, 7000, 0, _ID)])
     assert known.target_of(6000, _ID, 5000) is None
     assert [known.target_of(source, _ID, 5100) for source in (7000, 7050, 9000)] == [5000, 5050, 5100]
 
 
-def test_what_another_tool_has_copied_between_is_rather_read_again_than_passed_over() -> None:
+def test_foreign_records_between_intervals_are_read_again_rather_than_skipped() -> None:
     """Ours ends at mirror offset 1010; 500 records of MM2 follow, for 1000 source offsets with markers between."""
     known = Intervals([Interval(0, 1000, 0, _ID), Interval(1510, 3010, 0, _ID, foreign_offsets_before=500)])
     found = [known.target_of(source, _ID, 1600) for source in (2009, 2010, 2400, 3009, 3010, 3020)]
     assert found == [1009, 1010, 1010, 1010, 1510, 1520]
 
 
-def test_a_checkpoint_that_lies_beyond_where_the_group_belongs_is_put_right() -> None:
+def test_a_checkpoint_beyond_where_the_group_belongs_is_replaced() -> None:
     def at(upstream: int, downstream: int) -> Checkpoint:
         return Checkpoint("g", "t", 0, upstream, downstream)
 
@@ -200,7 +200,7 @@ def test_a_checkpoint_that_lies_beyond_where_the_group_belongs_is_put_right() ->
     assert is_news(at(500, 500), at(500, 200), 300, exact=False)
 
 
-def test_groups_go_forward_on_the_target_or_back_to_where_something_is() -> None:
+def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
     place, group = ("t", 0), "g"
     there = {
         None: Verdict.DUE,

@@ -27,7 +27,7 @@ def _table(rows: list[tuple[Interval, ...]]) -> dict[int, int]:
 
 
 @given(st.lists(_rows(), max_size=8))
-def test_what_was_put_last_holds_and_nothing_else_changes(rows: list[tuple[Interval, ...]]) -> None:
+def test_the_last_put_wins_where_it_overlaps_and_only_there(rows: list[tuple[Interval, ...]]) -> None:
     intervals = Intervals()
     for row in rows:
         intervals.put(row)
@@ -57,14 +57,16 @@ def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
 
 
 @given(_rows(), st.text(max_size=20), st.integers(0, 5000), st.integers(0, 9))
-def test_intervals_survive_their_record(rows: tuple[Interval, ...], topic: str, partition: int, shift: int) -> None:
+def test_intervals_are_decoded_as_they_were_encoded(
+    rows: tuple[Interval, ...], topic: str, partition: int, shift: int
+) -> None:
     shifted = tuple(Interval(interval.target, interval.source, interval.count, "s", shift) for interval in rows)
     entry = JournalEntry((topic, partition), "m", shifted)
     key, value = to_record(entry, "author", 7)
     assert (from_record(key, value), about(key)) == (entry, ((topic, partition), Author("author", 7)))
 
 
-def test_the_last_interval_goes_on_until_another_begins() -> None:
+def test_the_last_interval_holds_until_another_begins() -> None:
     intervals = Intervals()
     intervals.put([Interval(0, 100)])
     assert intervals.agree([Interval(0, 100, 5000)])
@@ -73,7 +75,7 @@ def test_the_last_interval_goes_on_until_another_begins() -> None:
     assert not intervals.agree([Interval(0, 100, 51)])
 
 
-def test_a_new_start_at_the_same_place_replaces_the_old_one() -> None:
+def test_a_new_start_at_the_same_offset_replaces_the_old_one() -> None:
     intervals = Intervals()
     intervals.put([Interval(0, 100)])
     intervals.put([Interval(0, 150)])

@@ -117,7 +117,7 @@ def test_a_broker_that_stops_answering_is_given_up_after_the_request_timeout(ste
     ],
     ids=["too long", "negative", "too short", "answer to no request"],
 )
-def test_bytes_that_are_no_frame_close_the_connection(data: bytes, reason: str) -> None:
+def test_bytes_that_are_not_a_frame_close_the_connection(data: bytes, reason: str) -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         cluster.brokers[0].script(ListOffsetsRequest, RawBytes(data))
         connection = await client.connection(0)
@@ -162,7 +162,7 @@ def _unsupported() -> Any:
     return ApiVersionsResponse(error_code=_UNSUPPORTED_VERSION, api_keys=[], throttle_time_ms=0)
 
 
-def test_a_broker_that_does_not_know_our_version_of_api_versions_is_asked_in_version_0() -> None:
+def test_api_versions_falls_back_to_version_0() -> None:
     async def main() -> None:
         async with scripted_cluster() as cluster, asyncio.timeout(PATIENCE):
             (broker,) = cluster.brokers
@@ -190,7 +190,7 @@ def test_a_request_that_a_broker_has_no_usable_version_of_is_not_sent() -> None:
     asyncio.run(main())
 
 
-def test_log_ends_leave_out_brokers_that_do_not_know_the_request() -> None:
+def test_log_ends_leave_out_brokers_that_do_not_support_the_request() -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         topics = (await client.metadata(["t"])).topics
         assert await log_ends(client, topics, [("t", 0)]) == {}
@@ -208,7 +208,7 @@ def test_log_ends_leave_out_brokers_that_do_not_know_the_request() -> None:
 # --- error codes --------------------------------------------------------------------------------------------------
 
 
-def test_an_error_of_one_partition_stands_in_its_answer() -> None:
+def test_an_error_of_one_partition_is_returned_for_that_partition() -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         cluster.brokers[0].script(ListOffsetsRequest, Answer(_offsets(_NOT_LEADER_OR_FOLLOWER)), Answer(_offsets(0, 7)))
         error = await _end(client)
@@ -253,7 +253,7 @@ def _committed(error: int, offset: int | None = None) -> Answer:
     )
 
 
-def test_a_group_whose_coordinator_has_moved_is_looked_for_again() -> None:
+def test_a_coordinator_that_has_moved_is_found_again() -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         first, second = cluster.brokers
         for broker in cluster.brokers:
@@ -266,7 +266,7 @@ def test_a_group_whose_coordinator_has_moved_is_looked_for_again() -> None:
     _run(test, brokers=2)
 
 
-def test_a_coordinator_that_is_gone_is_the_error_of_its_groups() -> None:
+def test_a_coordinator_that_disconnects_is_the_error_of_its_groups() -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         (broker,) = cluster.brokers
         broker.script(FindCoordinatorRequest, _coordinator(0))
@@ -287,7 +287,7 @@ def _produced(throttle: int) -> Any:
     return ProduceResponse(responses=[topic(name="t", partition_responses=[part])], throttle_time_ms=throttle)
 
 
-def test_the_time_that_a_broker_throttles_us_for_is_in_the_answer() -> None:
+def test_throttle_times_are_reported() -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         broker: ScriptedBroker = cluster.brokers[0]
         broker.script(ProduceRequest, Answer(_produced(1500)))

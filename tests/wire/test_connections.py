@@ -24,7 +24,7 @@ def _connect(port: int, timeout: float = 5.0) -> None:
     asyncio.run(main())
 
 
-def test_nobody_there_is_said_with_the_address() -> None:
+def test_a_refused_connection_is_reported_with_the_address() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -36,7 +36,7 @@ def test_nobody_there_is_said_with_the_address() -> None:
     ("says", "expected"),
     [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Kafka broker"), (b"", "did not answer within"), (None, "closed")],
 )
-def test_what_is_not_a_broker_is_named_so(says: bytes | None, expected: str) -> None:
+def test_a_server_that_is_not_a_broker_is_reported_as_such(says: bytes | None, expected: str) -> None:
     async def main() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(10)

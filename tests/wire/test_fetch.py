@@ -31,7 +31,7 @@ def _wanted(topic: Topic, partition: int, offset: int) -> FetchPartition:
     return FetchPartition(topic.name, topic.id, partition, offset, 1 << 20)
 
 
-def test_only_partitions_with_news_are_named_in_an_answer(pair: Pair, topic: str) -> None:
+def test_only_partitions_with_data_are_in_an_answer(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=4)
     pair.a.write(topic, some_records(10), partition=2)
 
@@ -48,7 +48,7 @@ def test_only_partitions_with_news_are_named_in_an_answer(pair: Pair, topic: str
     _in_session(pair, topic, do)
 
 
-def test_a_partition_that_is_dropped_is_not_heard_of_again(pair: Pair, topic: str) -> None:
+def test_a_partition_that_is_dropped_is_not_fetched_again(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=2)
 
     async def do(session: FetchSession, found: Topic) -> None:
@@ -64,7 +64,7 @@ def test_a_partition_that_is_dropped_is_not_heard_of_again(pair: Pair, topic: st
     _in_session(pair, topic, do)
 
 
-def test_a_session_that_the_broker_has_forgotten_is_begun_again(pair: Pair, topic: str) -> None:
+def test_a_session_that_the_broker_has_evicted_is_started_again(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
 
@@ -83,7 +83,7 @@ def test_a_session_that_the_broker_has_forgotten_is_begun_again(pair: Pair, topi
     _in_session(pair, topic, do)
 
 
-def test_a_topic_made_again_takes_the_place_of_the_old_one_in_a_session(pair: Pair, topic: str) -> None:
+def test_a_recreated_topic_replaces_the_old_one_in_a_session(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
 
@@ -122,7 +122,7 @@ def _quota(pair: Pair, client_id: str, **rates: float | None) -> None:
     assert not answer.entries[0].error_code, answer
 
 
-def test_a_broker_over_its_quota_says_how_long_to_stay_away(pair: Pair, topic: str) -> None:
+def test_a_broker_reports_the_throttle_time_of_a_client_over_its_quota(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(2000, size=500), per_batch=100)
     _quota(pair, "heliograph", consumer_byte_rate=10_000.0)

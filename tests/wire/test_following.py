@@ -29,9 +29,7 @@ def _read(log: Log, topic: str, position: int, count: int) -> tuple[list[int], l
 
 
 @pytest.mark.parametrize(("position", "first"), [(2, 5), (5, 5), (7, 7), (100, 5)])
-def test_it_reads_on_from_the_beginning_where_its_place_is_gone(
-    pair: Pair, topic: str, position: int, first: int
-) -> None:
+def test_it_reads_from_the_beginning_if_its_position_is_gone(pair: Pair, topic: str, position: int, first: int) -> None:
     pair.b.create(topic)
     pair.b.write(topic, some_records(10))
     pair.b.delete_before(topic, 0, 5)
@@ -43,7 +41,7 @@ def test_it_reads_on_from_the_beginning_where_its_place_is_gone(
         assert f"up to {position}" in said[0]
 
 
-def test_it_reads_a_topic_that_was_created_again_from_its_beginning(pair: Pair, topic: str) -> None:
+def test_it_reads_a_recreated_topic_from_the_beginning(pair: Pair, topic: str) -> None:
     pair.b.create(topic)
     pair.b.write(topic, some_records(3))
 
