@@ -1,4 +1,4 @@
-"""Groups that the source does not have any more: they are not brought to the target again, and leave it if wanted."""
+"""Groups that were deleted on the source: not committed again on the target, and deleted there if enabled."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -143,13 +143,13 @@ def test_deleted_groups_are_deleted_on_the_target_if_enabled_and_unused(pair: Pa
 
     _keep(_flow(pair, topic), change)
     assert set(on(pair.b, list_groups)) >= set(groups)  # nobody asked for it
-    # Checkpoints of an earlier run tell which groups there were.
+    # The groups are known from checkpoints of an earlier run.
     _keep(_flow(pair, topic, deletes=True), lambda keeper: keeper.translate_once())
     assert set(groups) & set(on(pair.b, list_groups)) == {read, more, further}
 
 
 def _consume(log: Log, group: str, topic: str) -> None:
-    """Join the group and leave it again, and commit nothing else than what is there."""
+    """Joins the group and leaves it again, and commits its present offset."""
     consumer: Any = KafkaConsumer(bootstrap_servers=log.bootstrap, group_id=group, enable_auto_commit=False)
     consumer.subscribe([topic])
     until(lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()))

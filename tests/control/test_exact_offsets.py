@@ -112,7 +112,7 @@ class _Scenario:
         ):
             time.sleep(0.1)
         for log, topic in sides:
-            log.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing
+            log.configure(topic, cleanup_policy="delete")  # or the logs would change while they are compared
 
     def _sides(self) -> list[tuple[Any, str]]:
         both = [(self.pair.a, self.topic), (self.pair.b, self.mirror)]
@@ -167,11 +167,11 @@ class _Scenario:
         first = self.pair.a.bounds(self.topic)[0]
         written = [Checkpoint.from_record(*checkpoint) for checkpoint in self.pair.b.pairs("A.checkpoints.internal")]
         latest = {checkpoint.group: checkpoint for checkpoint in written}
-        there = on(self.pair.b, lambda client: committed_offsets(client, list(self.groups)))
+        on_target = on(self.pair.b, lambda client: committed_offsets(client, list(self.groups)))
         for group, committed in self.groups.items():
             translated, at = latest[group].downstream, max(committed, first)
             if group not in self.went_back:  # on the target, groups only go forward
-                assert there[group][self.mirror, 0].offset == translated
+                assert on_target[group][self.mirror, 0].offset == translated
             where = f"{group} at {at}, translated to {translated} of {start} to {end}"
             assert start <= translated <= end, where
             read = next((record.value for offset, record in copied if offset >= translated), None)

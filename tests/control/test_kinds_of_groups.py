@@ -1,4 +1,4 @@
-"""Groups of Kafka Streams' own protocol (KIP-1071) are synced like others; share groups are named with the reason."""
+"""Groups of Kafka Streams' own protocol (KIP-1071) are synced like others; share groups are reported as such."""
 
 import asyncio
 import struct

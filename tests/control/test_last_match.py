@@ -1,4 +1,4 @@
-"""Where a mirror ends in its source, told by its last records."""
+"""Finding the end of a mirror in its source by the mirror's last records."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable

@@ -1,4 +1,4 @@
-"""The ledger over time: packed and pruned it says the same, whoever packs and whatever happens to its topic."""
+"""The ledger over time: packed and pruned it gives the same answers, whoever packs, whatever happens to its topic."""
 
 import asyncio
 import logging
@@ -303,7 +303,7 @@ def test_packing_with_an_older_state_changes_nothing(pair: Pair, topic: str, mon
         await again.catch_up()
         assert await _all(again) == _rows(range(22))
         assert not again.index.beaten
-        # A lease that was reading the journal goes on with the index.
+        # A lease that was reading the journal continues with the index.
         await fast.catch_up()
         assert await _all(fast) == _rows(range(22))
 
@@ -368,9 +368,9 @@ def test_a_recreated_ledger_topic_is_written_again(pair: Pair, topic: str, caplo
         await ensure_internal_topics(flow, source, target)
         assert await Packer(flow, source, target, ledger).pack_if_due() == 1
         await ledger.catch_up()
-        said = [record.getMessage() for record in caplog.records if ledger.topic in record.getMessage()]
+        messages = [record.getMessage() for record in caplog.records if ledger.topic in record.getMessage()]
         happened = f"internal topic {ledger.topic} was deleted and created again"
-        assert said == [f"{happened}; what is known of its intervals is written again"]
+        assert messages == [f"{happened}; what is known of its intervals is written again"]
         await _put(ledger, 5, 10)
         await lease.catch_up()
         reader = Ledger(target, topic)

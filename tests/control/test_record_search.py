@@ -1,4 +1,4 @@
-"""Positions among what MM2 has copied, found by comparing records. Here the test itself copies as MM2 does."""
+"""Positions among records that MM2 has copied, found by comparing records. The test itself copies as MM2 does."""
 
 import asyncio
 import random
@@ -164,10 +164,10 @@ def test_positions_before_a_take_over_are_found_by_their_records(
             continue
         assert mirror[translated].value == original[1].value, (group, translated)
         if translated < len(copied.origins):
-            there = copied.origins[translated]
-            assert there <= original[0]
+            source_offset = copied.origins[translated]
+            assert source_offset <= original[0]
             # The same record again and again does not tell which it is: rather one too early. All else does.
-            assert there == original[0] or original[1].value == b"same"
+            assert source_offset == original[0] or original[1].value == b"same"
 
 
 def test_a_search_continues_in_the_next_round_and_holds_up_no_other_group(

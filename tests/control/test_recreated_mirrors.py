@@ -1,4 +1,4 @@
-"""Groups whose mirror was deleted and created again: what was computed for the earlier mirror is not used."""
+"""Groups whose mirror was recreated: offsets for the earlier mirror are not used."""
 
 import asyncio
 import uuid

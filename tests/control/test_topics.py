@@ -88,10 +88,10 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
 
 def test_mirrors_have_at_least_the_partitions_that_are_asked_for() -> None:
     flow = replace(_FLOW, least_partitions=4)
-    there = _topics(few=2, many=6, grown=1)
-    todo = plan(flow, there, _topics(A__grown=3))
+    source_topics = _topics(few=2, many=6, grown=1)
+    todo = plan(flow, source_topics, _topics(A__grown=3))
     assert (todo.create, todo.grow) == (("few", "many"), {"A.grown": 4})
-    assert [wanted_partitions(flow, there[name]) for name in ("few", "many")] == [4, 6]
+    assert [wanted_partitions(flow, source_topics[name]) for name in ("few", "many")] == [4, 6]
 
 
 def test_the_partitions_that_only_the_mirror_has_stay_empty(pair: Pair, topic: str) -> None:

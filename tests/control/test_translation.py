@@ -1,4 +1,4 @@
-"""Source offsets to mirror offsets by intervals, against the obvious way: looking at every record."""
+"""Source offsets to mirror offsets by intervals, against a look at every record."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_a_reader_resumes_at_the_first_record_that_it_has_not_read(
 
 @st.composite
 def _histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], Intervals]:
-    """A mirror of a source that was cut back or made anew now and then: for each of its records the source topic and
+    """A mirror of a source that was truncated or recreated now and then: for each of its records the source topic and
     offset that it has come from, as far as the source still has it; and the intervals that say so."""
     records: list[tuple[str, int]] = []
     intervals = Intervals()
@@ -49,7 +49,7 @@ def _histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], Intervals]:
         if step == "again":
             at, source_id = 0, f"s{number}"
         elif step == "cut":
-            at, gap = draw(st.integers(0, at)), 0  # a gap right behind a cut is not told from one before
+            at, gap = draw(st.integers(0, at)), 0  # a gap right behind a truncation looks like one before it
             records = [(one, offset if one != source_id or offset < at else -1) for one, offset in records]
             intervals.put([Interval(len(records), at, 0, source_id)])
         at += gap
@@ -195,14 +195,14 @@ def test_a_checkpoint_beyond_where_the_group_belongs_is_replaced() -> None:
     assert not is_news(at(500, 500), at(500, 500), 600)
     assert not is_news(at(500, 500), at(510, 500), 600)
     assert is_news(at(500, 500), at(400, 450), 600)  # the group went back
-    assert is_news(at(500, 500), at(500, 200), 600)  # the mirror was made anew, from a later source offset on
+    assert is_news(at(500, 500), at(500, 200), 600)  # the mirror was recreated, from a later source offset on
     assert not is_news(at(500, 500), at(500, 200), 600, exact=False)
     assert is_news(at(500, 500), at(500, 200), 300, exact=False)
 
 
 def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
     place, group = ("t", 0), "g"
-    there = {
+    cases = {
         None: Verdict.DUE,
         49: Verdict.DUE,
         50: Verdict.SYNCED,
@@ -210,7 +210,7 @@ def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
         70: Verdict.AHEAD,
         71: Verdict.DUE,
     }
-    for before, wanted in there.items():
+    for before, wanted in cases.items():
         known = {} if before is None else {place: Committed(before)}
         assert TargetGroups({group: "Empty"}, {group: known}, {place: 70}).verdict(group, place, 50) is wanted
     assert TargetGroups({group: "Empty"}, {group: {}}, {place: 49}).verdict(group, place, 50) is Verdict.BEYOND

@@ -1,4 +1,4 @@
-"""Intervals against the plainest model there is: a table with one row per mirror offset."""
+"""Intervals against the simplest model: a table with one row per mirror offset."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,11 +46,11 @@ def test_a_plan_is_known_exactly_if_every_offset_of_it_is(
     intervals = Intervals()
     for row in rows:
         intervals.put(row)
-    said = {}
+    known = {}
     for target in range(plan[0].target, plan[-1].end):
         found = intervals.covering(target)
-        said[target] = found.source_of(target) if found else None
-    assert intervals.agree(plan) == (said == _table([plan]))
+        known[target] = found.source_of(target) if found else None
+    assert intervals.agree(plan) == (known == _table([plan]))
     intervals.put(plan)
     assert intervals.agree(plan)
     assert tuple(_within(intervals, plan[0].target, plan[-1].end)) == plan

@@ -1,4 +1,4 @@
-"""Which pages of the ledger may be left out, against what all of them say."""
+"""Which pages of the ledger may be pruned, against the answers of all pages."""
 
 import random
 

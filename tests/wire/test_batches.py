@@ -1,4 +1,4 @@
-"""Batches as bytes: what is found in a chunk, what the rewritten header says."""
+"""Batches as bytes: splitting a chunk, rewriting the header."""
 
 import pytest
 from hypothesis import given
