@@ -35,16 +35,16 @@ class ConnectStore:
         self._statuses = await self._read_status()
         return await self._read_configs()
 
-    async def keep(self, name: str, config: Mapping[str, str]) -> None:
+    async def put_config(self, name: str, config: Mapping[str, str]) -> None:
         await self._write([config_record(name, config)])
 
-    async def keep_state(self, name: str, state: str) -> None:
+    async def put_state(self, name: str, state: str) -> None:
         await self._write(state_records(name, state))
 
-    async def forget(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         await self._write(deleted_records(name))
 
-    async def tell(self, status: Mapping[bytes, bytes]) -> None:
+    async def write_statuses(self, status: Mapping[bytes, bytes]) -> None:
         """Writes the statuses that have changed, and deletes those that are gone."""
         news: list[Pair] = [(key, value) for key, value in status.items() if self._statuses.get(key) != value]
         news += stale_keys(self._statuses, status)

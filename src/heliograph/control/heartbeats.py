@@ -10,7 +10,7 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, now, own_topic, write_records
 
 
-async def beat(flow: Flow, target: ClusterClient) -> None:
+async def write_heartbeat(flow: Flow, target: ClusterClient) -> None:
     """Appends one heartbeat; the record has its timestamp."""
     moment = now()
     key, value = Heartbeat(flow.source.alias, flow.target.alias, moment).to_record()

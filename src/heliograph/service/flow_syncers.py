@@ -14,7 +14,7 @@ from heliograph.control.acl_sync import AclSync
 from heliograph.control.checkpoints import CheckpointIssue, Checkpoints, GroupTopicPartition
 from heliograph.control.config_sync import sync_configs
 from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
-from heliograph.control.heartbeats import beat
+from heliograph.control.heartbeats import write_heartbeat
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.mm2_offsets import OffsetsForMm2
 from heliograph.control.offset_syncs import SyncWriter
@@ -129,7 +129,7 @@ class FlowSyncers:
         flow, groups = self.flow, self.flow.groups
         jobs: list[tuple[str, float | None, Job]] = []
         if HEARTBEAT in flow.parts:
-            jobs.append(("heartbeats", flow.heartbeats.every, lambda: beat(flow, self._target)))
+            jobs.append(("heartbeats", flow.heartbeats.every, lambda: write_heartbeat(flow, self._target)))
         if SOURCE in flow.parts:
             jobs += [
                 ("topic settings", flow.topic_sync.configs_every, self._sync_configs),
