@@ -106,7 +106,14 @@ def test_pages_give_the_same_answers_as_a_list(
         for source_id in (now, "unknown"):
             assert little.target_of(source, source_id, end) == full.target_of(source, source_id, end)
             assert little.foreign_range(source, source_id, end) == full.foreign_range(source, source_id, end)
-        for question in ("covering", "beginning", "after", "own_end", "shift_at", "same_shift_since"):
+        for question in (
+            "covering",
+            "beginning",
+            "after",
+            "own_end",
+            "foreign_offsets_at",
+            "foreign_offsets_constant_since",
+        ):
             assert getattr(little, question)(target) == getattr(full, question)(target), question
         assert little.ours(target, 5) == full.ours(target, 5)
         assert little.stretches() == full.stretches()
@@ -141,7 +148,7 @@ def test_an_excerpt_gives_the_same_answers_or_raises_not_loaded(
     _records, full = history
     little = Intervals(pages=full.excerpt(target, most), keep_packed=False)
     assert len(little) == len(full)
-    for question in ("covering", "beginning", "after", "own_end", "shift_at"):
+    for question in ("covering", "beginning", "after", "own_end", "foreign_offsets_at"):
         for at in range(70):
             with suppress(NotLoaded):
                 assert getattr(little, question)(at) == getattr(full, question)(at), question

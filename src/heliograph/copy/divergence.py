@@ -119,7 +119,7 @@ def _copied_twice(tail: Tail, mirror_end: int) -> Iterator[Event]:
 
 
 def _not_searched(one: Resumed, common: int, source: int, clusters: Clusters) -> Event:
-    shift_at, end = one.cursor.intervals.shift_at, one.facts.mirror_end
+    shift_at, end = one.cursor.intervals.foreign_offsets_at, one.facts.mirror_end
     count = (end - shift_at(end)) - (common - shift_at(common))
     text = (
         f"{count} records of the mirror, from mirror offset {common} on, are too many to be looked for in the source "

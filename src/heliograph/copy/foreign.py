@@ -37,7 +37,7 @@ class _Written:
     missing: int = 0
     repeated: int = 0
 
-    def shift_at(self, mirror_offset: int) -> int:
+    def foreign_offsets_at(self, mirror_offset: int) -> int:
         batch, number = self.ours[bisect_right(self.ours, mirror_offset, key=lambda one: one[0].base_offset) - 1]
         return batch.base_offset - number
 
@@ -143,7 +143,7 @@ async def _go_on_out_of_sequence(
         more = sum(batch.last_offset_delta + 1 for batch, _number in written.ours)
         said = f"{text}; copying goes on with source offset {source}, and up to {more} records before"
     else:
-        correct(one, tail, written.shift_at)
+        correct(one, tail, written.foreign_offsets_at)
         source, more = tail.source, tail.twice + tail.only_here
         said = f"{text}; copying goes on with source offset {source}, the first that is missing; {more} records before"
     events.append((COPIED_TWICE, more, f"{said} mirror offset {end} are in the mirror more than once then"))
@@ -219,7 +219,7 @@ async def _last_sound_place(one: Resumed, clusters: Clusters) -> int:
     accounted for.
     """
     end = one.facts.mirror_end
-    known = await clusters.ask(one, lambda intervals: intervals.same_shift_since(end))
+    known = await clusters.ask(one, lambda intervals: intervals.foreign_offsets_constant_since(end))
     if known is None:
         raise WireError(f"nothing is known about the mirror before offset {end}")
     first, shift = max(known.target, one.facts.mirror_start), known.foreign_offsets_before

@@ -83,7 +83,7 @@ def next_position(intervals: Intervals, facts: PartitionFacts, policies: Policie
         if facts.earlier_mirror:
             return _begin(facts, facts.source_start, 0, gone, keep=True)
         return _begin(facts, facts.source_end if facts.from_the_end else facts.source_start, 0, keep=True)
-    source, shift = interval.source_of(facts.mirror_end), intervals.shift_at(facts.mirror_end)
+    source, shift = interval.source_of(facts.mirror_end), intervals.foreign_offsets_at(facts.mirror_end)
     beginning = intervals.beginning(facts.mirror_end)
     decided = False
     if beginning is not None and beginning.source_id == facts.source_id:

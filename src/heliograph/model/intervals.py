@@ -80,7 +80,7 @@ class Intervals(IntervalRow):
             number, end = number - 1, interval.target
         return end
 
-    def shift_at(self, end: int) -> int:
+    def foreign_offsets_at(self, end: int) -> int:
         """Of a mirror that ends at `end`, how many offsets hold no records of ours (`foreign_offsets_before`)."""
         interval = self.covering(end - 1)
         return (
@@ -89,7 +89,7 @@ class Intervals(IntervalRow):
             else interval.foreign_offsets_before + max(0, end - _own_end(interval, self.after(end - 1)))
         )
 
-    def same_shift_since(self, end: int) -> Interval | None:
+    def foreign_offsets_constant_since(self, end: int) -> Interval | None:
         """Of a mirror that ends at `end`, the first interval since which `foreign_offsets_before` is constant."""
         number = self.find(end - 1, _target)
         if number == 0:

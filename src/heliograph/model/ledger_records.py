@@ -82,15 +82,15 @@ def about(key: bytes) -> tuple[TopicPartition, Author]:
 def from_record(key: bytes, value: bytes) -> JournalEntry:
     topic, partition, target, _end, *rest = json.loads(key)
     fields = json.loads(value)
-    source, runs, shift, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
+    source, runs, foreign, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
     intervals = []
     for at in range(0, len(runs), 2):
         fill = at == 0 and fields.get("fill", False)
-        intervals.append(Interval(target, source, runs[at], fields["source_id"], shift, fill))
+        intervals.append(Interval(target, source, runs[at], fields["source_id"], foreign, fill))
         gap = runs[at + 1] if at + 1 < len(runs) else 0
         target += runs[at] + (gap if filler else 0)
         source += runs[at] + gap
-        shift += gap if filler else 0
+        foreign += gap if filler else 0
     # Version 0.1.0 had the id of the mirror in the value.
     mirror = rest[0] if rest else fields["mirror_id"]
     return JournalEntry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))
@@ -163,9 +163,9 @@ def from_index(key: bytes, value: bytes) -> Packed:
     table, at = rest[: head["table"]], head["table"]
     pages = []
     for row in _sums(unpack_integers(table)) if table else ():
-        location, tag, size, target, source, count, shift, fill, decided, *last, source_id, length = row
+        location, tag, size, target, source, count, foreign, fill, decided, *last, source_id, length = row
         name = head["source_ids"][source_id]
-        first = Interval(target, source, count, name, shift, bool(fill), decided)
+        first = Interval(target, source, count, name, foreign, bool(fill), decided)
         end = first if size == 1 else Interval(last[0], last[1], last[2], name, last[3])
         pages.append(Page(first, end, size, location, rest[at : at + length], tag))
         at += length

@@ -30,7 +30,7 @@ class Columns:
     targets: Sequence[int]
     sources: Sequence[int]
     counts: Sequence[int]
-    shifts: Sequence[int]
+    foreign_offsets: Sequence[int]
     source_id: str
     fill: bool
     decided: int
@@ -39,7 +39,13 @@ class Columns:
         return len(self.targets)
 
     def interval(self, number: int) -> Interval:
-        values = self.targets[number], self.sources[number], self.counts[number], self.source_id, self.shifts[number]
+        values = (
+            self.targets[number],
+            self.sources[number],
+            self.counts[number],
+            self.source_id,
+            self.foreign_offsets[number],
+        )
         return Interval(*values, self.fill, self.decided) if number == 0 else Interval(*values)
 
 
@@ -64,7 +70,7 @@ def page_of(intervals: Sequence[Interval]) -> Page:
 
 
 def fits_behind(before: Interval, interval: Interval) -> bool:
-    """Whether two neighbours may share a page: source offsets, shifts and our own record numbers only grow in one."""
+    """Whether two neighbours may share a page, in which source, foreign and own record offsets only grow."""
     return (
         interval.source > before.source
         and interval.foreign_offsets_before >= before.foreign_offsets_before
@@ -94,10 +100,12 @@ def pack(intervals: Sequence[Interval]) -> bytes:
     )
 
 
-def pack_columns(targets: Sequence[int], sources: Sequence[int], counts: Sequence[int], shifts: Sequence[int]) -> bytes:
+def pack_columns(
+    targets: Sequence[int], sources: Sequence[int], counts: Sequence[int], foreign_offsets: Sequence[int]
+) -> bytes:
     widths = [*map(sub, targets[1:], targets), counts[-1]]
     steps = [*map(sub, sources[1:], sources), counts[-1]]
-    grown = [*map(sub, shifts[1:], shifts), 0]
+    grown = [*map(sub, foreign_offsets[1:], foreign_offsets), 0]
     return pack_integers([widths, list(map(sub, steps, widths)), list(map(sub, widths, counts)), grown])
 
 
@@ -110,8 +118,10 @@ def _unpack(data: bytes, first: Interval, decided: int) -> Columns:
     widths, gaps, rests, grown = unpack_integers(data)
     targets = array("q", accumulate(chain((first.target,), widths[:-1])))
     sources = array("q", accumulate(chain((first.source,), map(add, widths[:-1], gaps))))
-    shifts = array("q", accumulate(chain((first.foreign_offsets_before,), grown[:-1])))
-    return Columns(targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill, decided)
+    foreign_offsets = array("q", accumulate(chain((first.foreign_offsets_before,), grown[:-1])))
+    return Columns(
+        targets, sources, array("q", map(sub, widths, rests)), foreign_offsets, first.source_id, first.fill, decided
+    )
 
 
 def pack_integers(columns: Sequence[Sequence[int]]) -> bytes:
