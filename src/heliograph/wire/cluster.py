@@ -109,7 +109,9 @@ class ClusterClient:
         try:
             while waiting or (candidates and time.monotonic() < give_up_at):
                 if candidates:
-                    waiting.add(asyncio.create_task(attempt(candidates.popleft())))
+                    task = asyncio.create_task(attempt(candidates.popleft()))
+                    task.add_done_callback(_retrieve_exception)
+                    waiting.add(task)
                 head_start = _ANSWER_HEAD_START if candidates else None
                 done, waiting = await asyncio.wait(waiting, timeout=head_start, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
@@ -218,6 +220,12 @@ class ClusterClient:
 
     async def _open(self, host: str, port: int) -> Connection:
         return await Connection.open(host, port, self.cluster.client_id, self.cluster.request_timeout)
+
+
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Nobody may be waiting for the answer any more; asyncio would log its error."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _topic(topic: Any) -> Topic:
