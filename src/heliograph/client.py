@@ -1,7 +1,7 @@
-"""For applications: what a cluster's topics tell about mirroring, and where a group goes on after a failover.
+"""For applications: which topics of a cluster are mirrors, and where a group resumes after a failover.
 
 The calls are those of MirrorMaker 2's `MirrorClient` and `RemoteClusterUtils`, and they read the same topics, whether
-Heliograph or MM2 has written them. Each call connects, asks and returns; in a program with an event loop, use
+Heliograph or MM2 has written them. Each call connects, reads and disconnects; in a program with an event loop, use
 `asyncio.to_thread`.
 
     from heliograph.client import MirrorClient
@@ -42,12 +42,12 @@ Servers = str | Sequence[str]
 
 
 class MirrorClient:
-    """Looks at one cluster. With `IdentityReplicationPolicy`, give it the alias of the source."""
+    """Reads one cluster. `IdentityReplicationPolicy` needs the alias of the source."""
 
     def __init__(
         self, bootstrap_servers: Servers, policy: ReplicationPolicy | None = None, request_timeout: float = 30.0
     ) -> None:
-        """`bootstrap_servers` is "host:port", several with commas between or as a list."""
+        """`bootstrap_servers` is "host:port"; several are separated by commas, or a list."""
         self.policy = DefaultReplicationPolicy() if policy is None else policy
         self._cluster = Cluster("", _addresses(bootstrap_servers), "heliograph-client", request_timeout)
 
@@ -69,35 +69,36 @@ class MirrorClient:
         }
 
     def upstream_clusters(self) -> set[str]:
-        """The clusters from which records come here, directly or by way of others."""
+        """The clusters from which records are mirrored to this one, directly or by way of others."""
         return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
 
     def replication_hops(self, upstream_alias: str) -> int:
-        """How many flows lie between that cluster and this one, by the shortest way; -1 if there is none."""
-        found = [
+        """The least number of flows from that cluster to this one; -1 if there is no way."""
+        counts = [
             sources.index(upstream_alias) + 1
             for topic in self.heartbeat_topics()
             if upstream_alias in (sources := self._sources(topic))
         ]
-        return min(found, default=-1)
+        return min(counts, default=-1)
 
     def remote_consumer_offsets(
         self, group: str, remote_alias: str, timeout: float = 30.0
     ) -> dict[TopicPartition, Committed]:
-        """Where a group of the cluster `remote_alias` goes on in the mirrors here: the last checkpoint of each
+        """Where a group of the cluster `remote_alias` resumes in the mirrors of this one: the last checkpoint of each
         partition, as far as it could be read within `timeout` seconds."""
-        found: dict[TopicPartition, Committed] = {}
+        offsets: dict[TopicPartition, Committed] = {}
 
         async def collect(client: ClusterClient) -> None:
             name = self.policy.checkpoints_topic(remote_alias)
             topic = await own_topic(client, name)
-            async for one in read_kind(client, topic, Checkpoint.from_record):
-                if one.group == group:
-                    found[one.topic, one.partition] = Committed(one.downstream, one.metadata)
+            async for checkpoint in read_kind(client, topic, Checkpoint.from_record):
+                if checkpoint.group == group:
+                    committed = Committed(checkpoint.downstream, checkpoint.metadata)
+                    offsets[checkpoint.topic, checkpoint.partition] = committed
 
         with suppress(TimeoutError):
             self._ask(collect, timeout)
-        return found
+        return offsets
 
     def _sources(self, topic: str) -> list[str]:
         """The clusters that a topic has come from, the nearest first."""

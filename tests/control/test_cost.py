@@ -1,4 +1,4 @@
-"""What keeping things in sync costs in requests: it must not grow with the number of topics and groups."""
+"""The number of requests of a sync round does not grow with the number of topics and groups."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Groups that the source does not have any more: they are not brought to the target again, and leave it if wanted."""
+"""Groups that were deleted on the source: not committed again on the target, and deleted there if enabled."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,7 +14,14 @@ from heliograph.model.flow import Flow, Groups
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.service.flow_syncers import FlowSyncers
-from heliograph.wire.consumer_groups import EMPTY, Committed, Listed, committed_offsets, delete_groups, list_groups
+from heliograph.wire.consumer_groups import (
+    EMPTY,
+    Committed,
+    GroupListing,
+    committed_offsets,
+    delete_groups,
+    list_groups,
+)
 from heliograph.wire.coordinators import GROUP, coordinators
 from logs import Log, Pair, on, some_records, until
 
@@ -58,7 +65,7 @@ def test_a_group_that_is_deleted_on_the_source_is_not_committed_again(pair: Pair
     async def main(keeper: FlowSyncers) -> None:
         await keeper.translate_once()
         listed = await asyncio.to_thread(on, pair.b, list_groups)
-        assert [listed[group] for group in groups] == [Listed("", EMPTY)] * 2
+        assert [listed[group] for group in groups] == [GroupListing("", EMPTY)] * 2
         await asyncio.to_thread(_delete, pair.a, gone)
         await asyncio.to_thread(_delete, pair.b, gone)
         if when == "groups are refreshed":
@@ -109,7 +116,7 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
         assert not down & set(listed)
         await keeper.translate_once()
         assert set(keeper.checkpoints.groups) >= down
-        assert {place[0] for place in keeper.checkpoints.placed} >= down
+        assert {place[0] for place in keeper.checkpoints.mirror_checkpoints} >= down
         assert not keeper.checkpoints.deleted
 
     try:
@@ -119,7 +126,7 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
     assert set(on(pair.b, list_groups)) >= set(groups)
 
 
-def test_groups_leave_the_target_if_that_is_wanted_and_nobody_has_used_them(pair: Pair, topic: str) -> None:
+def test_deleted_groups_are_deleted_on_the_target_if_enabled_and_unused(pair: Pair, topic: str) -> None:
     groups = [f"{topic}-g-{name}" for name in ("read", "more", "further", "ours")]
     read, more, further, _ours = groups
     _prepare(pair, topic, groups)
@@ -136,13 +143,13 @@ def test_groups_leave_the_target_if_that_is_wanted_and_nobody_has_used_them(pair
 
     _keep(_flow(pair, topic), change)
     assert set(on(pair.b, list_groups)) >= set(groups)  # nobody asked for it
-    # Checkpoints of an earlier run tell which groups there were.
+    # The groups are known from checkpoints of an earlier run.
     _keep(_flow(pair, topic, deletes=True), lambda keeper: keeper.translate_once())
     assert set(groups) & set(on(pair.b, list_groups)) == {read, more, further}
 
 
 def _consume(log: Log, group: str, topic: str) -> None:
-    """Join the group and leave it again, and commit nothing else than what is there."""
+    """Joins the group and leaves it again, and commits its present offset."""
     consumer: Any = KafkaConsumer(bootstrap_servers=log.bootstrap, group_id=group, enable_auto_commit=False)
     consumer.subscribe([topic])
     until(lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()))
@@ -150,14 +157,14 @@ def _consume(log: Log, group: str, topic: str) -> None:
     until(lambda: on(log, list_groups)[group].state == EMPTY)
 
 
-def test_a_group_is_only_ours_if_it_never_had_members_and_nothing_but_what_we_committed() -> None:
+def test_a_group_is_only_ours_if_it_never_had_members_and_has_only_our_offsets() -> None:
     place, other = ("A.t", 0), ("t", 0)
-    simple, synced = Listed("", EMPTY), {place: 10}
+    simple, synced = GroupListing("", EMPTY), {place: 10}
     assert is_only_ours(simple, {place: Committed(10)}, synced)
     assert is_only_ours(simple, {place: Committed(7)}, synced)  # the last round was before the last checkpoint
     assert not is_only_ours(simple, {place: Committed(11)}, synced)
     assert not is_only_ours(simple, {place: Committed(10), other: Committed(1)}, synced)
     assert not is_only_ours(simple, {}, synced)
-    assert not is_only_ours(Listed("consumer", EMPTY), {place: Committed(10)}, synced)
-    assert not is_only_ours(Listed("", "Stable"), {place: Committed(10)}, synced)
-    assert not is_only_ours(Listed("", ""), {place: Committed(10)}, synced)  # a broker that does not tell
+    assert not is_only_ours(GroupListing("consumer", EMPTY), {place: Committed(10)}, synced)
+    assert not is_only_ours(GroupListing("", "Stable"), {place: Committed(10)}, synced)
+    assert not is_only_ours(GroupListing("", ""), {place: Committed(10)}, synced)  # a broker that does not tell

@@ -75,13 +75,13 @@ class _Scenario:
                 continue
             producer = self.rng.choice(self.producers)
             producer.begin_transaction()
-            for one in records:
-                producer.send(self.topic, one.value, key=one.key, partition=0)
+            for record in records:
+                producer.send(self.topic, record.value, key=record.key, partition=0)
             producer.flush()
             producer.commit_transaction() if self.rng.random() < 0.7 else producer.abort_transaction()
         self.pair.a.write(self.topic, [self._record()])  # so that what was aborted is seen to be
         seen = self.pair.a.read_with_offsets(self.topic)
-        self.offsets.update({one.value: offset for offset, one in seen if one.value is not None})
+        self.offsets.update({record.value: offset for offset, record in seen if record.value is not None})
 
     def _record(self) -> Record:
         self.numbers += 1
@@ -102,7 +102,9 @@ class _Scenario:
             log.configure(topic, **_COMPACTING)
         time.sleep(0.2)
         self.pair.a.write(self.topic, [self._record()])  # the next segment begins with it
-        self.offsets.update({one.value: at for at, one in self.pair.a.read_with_offsets(self.topic) if one.value})
+        self.offsets.update(
+            {record.value: at for at, record in self.pair.a.read_with_offsets(self.topic) if record.value}
+        )
         copy(self.flow)
         deadline = time.monotonic() + 1.5
         while time.monotonic() < deadline and any(
@@ -110,7 +112,7 @@ class _Scenario:
         ):
             time.sleep(0.1)
         for log, topic in sides:
-            log.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing
+            log.configure(topic, cleanup_policy="delete")  # or the logs would change while they are compared
 
     def _sides(self) -> list[tuple[Any, str]]:
         both = [(self.pair.a, self.topic), (self.pair.b, self.mirror)]
@@ -161,22 +163,24 @@ class _Scenario:
         start, end = self.pair.b.bounds(self.mirror)
         copied = self.pair.b.read_with_offsets(self.mirror)
         source = self.pair.a.read_with_offsets(self.topic)
-        on_both = {one.value for _offset, one in copied} & {one.value for _offset, one in source}
+        on_both = {record.value for _offset, record in copied} & {record.value for _offset, record in source}
         first = self.pair.a.bounds(self.topic)[0]
-        written = [Checkpoint.from_record(*one) for one in self.pair.b.pairs("A.checkpoints.internal")]
-        latest = {one.group: one for one in written}
-        there = on(self.pair.b, lambda client: committed_offsets(client, list(self.groups)))
+        written = [Checkpoint.from_record(*checkpoint) for checkpoint in self.pair.b.pairs("A.checkpoints.internal")]
+        latest = {checkpoint.group: checkpoint for checkpoint in written}
+        on_target = on(self.pair.b, lambda client: committed_offsets(client, list(self.groups)))
         for group, committed in self.groups.items():
             translated, at = latest[group].downstream, max(committed, first)
             if group not in self.went_back:  # on the target, groups only go forward
-                assert there[group][self.mirror, 0].offset == translated
+                assert on_target[group][self.mirror, 0].offset == translated
             where = f"{group} at {at}, translated to {translated} of {start} to {end}"
             assert start <= translated <= end, where
-            read = next((one.value for offset, one in copied if offset >= translated), None)
-            expected = next((one.value for _offset, one in copied if self.offsets[one.value or b""] >= at), None)
+            read = next((record.value for offset, record in copied if offset >= translated), None)
+            expected = next(
+                (record.value for _offset, record in copied if self.offsets[record.value or b""] >= at), None
+            )
             assert read == expected, where
             # The same as on the source, unless compaction or deletion has taken it on one side only.
-            original = next((one.value for offset, one in source if offset >= at), None)
+            original = next((record.value for offset, record in source if offset >= at), None)
             assert original == expected or not {original, expected} <= on_both, where
             if expected is None:
                 assert translated == end, where
@@ -191,19 +195,21 @@ def test_a_group_reads_first_on_the_mirror_what_it_would_read_first_on_the_sourc
     pair: Pair, producers: list[Any], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(seed)
-    one = _Scenario(pair, producers, f"exact-{seed}-{uuid.uuid4().hex[:6]}", rng)
+    scenario = _Scenario(pair, producers, f"exact-{seed}-{uuid.uuid4().hex[:6]}", rng)
     monkeypatch.setattr(heliograph.model.pages, "PAGE", rng.choice([2, 1000]))
     monkeypatch.setattr(heliograph.copy.ledger, "_AROUND", rng.choice([2, 1000]))
-    pair.a.create(one.topic)
-    one.write()
-    one.copy_some()
-    one.commit()
+    pair.a.create(scenario.topic)
+    scenario.write()
+    scenario.copy_some()
+    scenario.commit()
     for _ in range(rng.randint(3, 5)):
-        events = rng.sample([one.write, one.delete, one.copy_some, one.translate, one.prune], 3)
-        for event in events if rng.random() < 0.6 else [*events, one.compact]:
+        events = rng.sample(
+            [scenario.write, scenario.delete, scenario.copy_some, scenario.translate, scenario.prune], 3
+        )
+        for event in events if rng.random() < 0.6 else [*events, scenario.compact]:
             event()
-        one.commit()
-    outcome = copy(one.flow)
+        scenario.commit()
+    outcome = copy(scenario.flow)
     assert outcome.refusals == (), f"seed {seed}: {outcome.refusals}"
-    one.translate()
-    one.check()
+    scenario.translate()
+    scenario.check()

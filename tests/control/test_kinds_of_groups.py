@@ -1,4 +1,4 @@
-"""Groups of Kafka Streams' own protocol (KIP-1071) are synced like others; share groups are named with the reason."""
+"""Groups of Kafka Streams' own protocol (KIP-1071) are synced like others; share groups are reported as such."""
 
 import asyncio
 import struct
@@ -136,14 +136,14 @@ def test_a_streams_group_is_synced_and_left_alone_while_it_is_in_use(pair: Pair,
     assert _offset(pair.b, group, mirror) == 15
 
 
-def test_share_groups_are_named_with_the_reason(pair: Pair, topic: str, properties: Path) -> None:
+def test_share_groups_are_reported_with_the_reason(pair: Pair, topic: str, properties: Path) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(20))
     flow = _flow(pair, topic)
     copy(flow)
     group, unwanted = f"{topic}-g-share", f"{topic}-g-unwanted"
-    for one in (group, unwanted):
-        _share(pair.a, one, _JOIN, topic)
+    for name in (group, unwanted):
+        _share(pair.a, name, _JOIN, topic)
     assert on(pair.a, list_groups)[group].kind == "share"
     assert _keep(flow, _untouched) == {group: _standing(flow, group).text}
     found = _standing(flow, group)
@@ -151,7 +151,7 @@ def test_share_groups_are_named_with_the_reason(pair: Pair, topic: str, properti
     assert "no committed offsets" in found.text
     assert "groups.exclude" in found.advice
     assert _standing(flow, unwanted).state == "group-excluded"
-    states = {one.group: one.state for one in asyncio.run(look_at_groups(flow)).groups}
+    states = {standing.group: standing.state for standing in asyncio.run(look_at_groups(flow)).groups}
     assert (states[group], states[unwanted]) == ("share-group", "group-excluded")
     with pytest.raises(NoAnswer, match=f"has no consumer group {group}-else"):
         _standing(flow, f"{group}-else")
@@ -162,5 +162,5 @@ def test_share_groups_are_named_with_the_reason(pair: Pair, topic: str, properti
         shown = in_process("groups", properties, "A->B", *arguments)
         assert shown.exit_code == 1, shown
         assert "share-group: it is a share group" in " ".join(shown.stdout.split())
-    for one in (group, unwanted):
-        _share(pair.a, one, _LEAVE, topic)
+    for name in (group, unwanted):
+        _share(pair.a, name, _LEAVE, topic)

@@ -1,11 +1,11 @@
-"""Where a mirror ends in its source, told by its last records."""
+"""Finding the end of a mirror in its source by the mirror's last records."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from heliograph.control.takeover import last_match
+from heliograph.control.mirror_end import last_match
 from heliograph.wire.recode import DecodedRecord
 
 
@@ -15,13 +15,13 @@ def _log(values: Iterable[int]) -> list[DecodedRecord]:
 
 def _match(source: list[DecodedRecord], mirror: list[DecodedRecord], noted: int, tail: int = 200) -> int | None:
     async def given() -> AsyncIterator[DecodedRecord]:
-        for one in source:
-            yield one
+        for record in source:
+            yield record
 
-    return asyncio.run(last_match(given(), [one[1:] for one in mirror[-tail:]], noted))
+    return asyncio.run(last_match(given(), [record[1:] for record in mirror[-tail:]], noted))
 
 
-def test_the_record_behind_what_was_noted_is_found() -> None:
+def test_records_behind_the_noted_offset_are_found() -> None:
     source = _log(range(1000))
     assert _match(source, _log(range(700)), 640) == 699
     assert _match(source, _log(range(700)), 699) == 699
@@ -43,6 +43,6 @@ def test_what_the_source_does_not_have_is_not_found(mirror: list[int]) -> None:
     assert _match(_log(range(400)), _log(mirror), 0) is None
 
 
-def test_a_hole_that_compaction_has_left_in_the_mirror_leaves_enough() -> None:
+def test_a_hole_that_compaction_leaves_in_the_mirror_does_not_hide_the_end() -> None:
     mirror = _log([*range(100), *range(150, 200)])
     assert _match(_log(range(1000)), mirror, 120) == 199

@@ -1,4 +1,4 @@
-"""The ledger over time: packed and pruned it says the same, whoever packs and whatever happens to its topic."""
+"""The ledger over time: packed and pruned it gives the same answers, whoever packs, whatever happens to its topic."""
 
 import asyncio
 import logging
@@ -103,7 +103,7 @@ def _rows(numbers: Iterator[int] | range) -> list[Interval]:
 # --- with a mirror ------------------------------------------------------------------------------------------------
 
 
-def test_a_packed_ledger_says_the_same_and_what_both_logs_have_lost_leaves_it(pair: Pair, topic: str) -> None:
+def test_a_packed_ledger_gives_the_same_answers_and_is_pruned(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     for number in range(12):
         pair.a.transaction(topic, 3, commit=number % 4 != 3)
@@ -138,9 +138,7 @@ def test_a_packed_ledger_says_the_same_and_what_both_logs_have_lost_leaves_it(pa
     assert pair.b.read(mirror)[-10:] == pair.a.read(topic)[-10:]
 
 
-def test_a_mirror_that_is_gone_leaves_no_more_than_a_trace(
-    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mirror_that_is_gone_keeps_one_page(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.a.create(topic)
     for _ in range(5):
         pair.a.transaction(topic, 3)
@@ -167,9 +165,7 @@ def test_a_mirror_that_is_gone_leaves_no_more_than_a_trace(
     assert 0 < _read(flow, mirrors)[second] <= 3
 
 
-def test_a_page_is_read_when_a_group_stands_in_its_stretch_and_then_not_again(
-    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_read_once_when_a_group_needs_it(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.a.create(topic)
     for _ in range(10):
         pair.a.transaction(topic, 3)
@@ -215,7 +211,7 @@ def test_a_page_is_read_when_a_group_stands_in_its_stretch_and_then_not_again(
     asyncio.run(main())
 
 
-def test_a_lease_gets_little_of_a_long_history_and_goes_on_all_the_same(
+def test_a_lease_gets_an_excerpt_of_a_long_history_and_resumes(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heliograph.copy.ledger, "_AROUND", 3)
@@ -273,9 +269,7 @@ def test_a_late_decision_does_not_count_and_its_author_knows(pair: Pair, topic: 
     _with_clients(_flow(pair, topic), do)
 
 
-def test_who_packs_with_older_knowledge_changes_nothing(
-    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packing_with_an_older_state_changes_nothing(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One packs while another, who has read less, is about to: whatever lands last, all entries are known."""
     monkeypatch.setattr(heliograph.control.packing, "_TRIM_AFTER", 0.0)
     flow = _flow(pair, topic)
@@ -309,7 +303,7 @@ def test_who_packs_with_older_knowledge_changes_nothing(
         await again.catch_up()
         assert await _all(again) == _rows(range(22))
         assert not again.index.beaten
-        # A lease that was reading the journal goes on with the index.
+        # A lease that was reading the journal continues with the index.
         await fast.catch_up()
         assert await _all(fast) == _rows(range(22))
 
@@ -357,9 +351,7 @@ def test_a_crash_while_packing_leaves_the_old_form_or_the_new(
 # --- what may happen to its topic ---------------------------------------------------------------------------------
 
 
-def test_a_topic_that_is_created_again_gets_what_is_known(
-    pair: Pair, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_recreated_ledger_topic_is_written_again(pair: Pair, topic: str, caplog: pytest.LogCaptureFixture) -> None:
     flow = _flow(pair, topic)
     caplog.set_level(logging.WARNING, "heliograph")
 
@@ -376,9 +368,9 @@ def test_a_topic_that_is_created_again_gets_what_is_known(
         await ensure_internal_topics(flow, source, target)
         assert await Packer(flow, source, target, ledger).pack_if_due() == 1
         await ledger.catch_up()
-        said = [record.getMessage() for record in caplog.records if ledger.topic in record.getMessage()]
+        messages = [record.getMessage() for record in caplog.records if ledger.topic in record.getMessage()]
         happened = f"internal topic {ledger.topic} was deleted and created again"
-        assert said == [f"{happened}; what is known of its intervals is written again"]
+        assert messages == [f"{happened}; what is known of its intervals is written again"]
         await _put(ledger, 5, 10)
         await lease.catch_up()
         reader = Ledger(target, topic)
@@ -388,9 +380,7 @@ def test_a_topic_that_is_created_again_gets_what_is_known(
     _with_clients(flow, do)
 
 
-def test_a_page_that_is_lost_is_said_and_the_rest_goes_on(
-    pair: Pair, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lost_page_is_reported_and_the_rest_works(pair: Pair, topic: str, caplog: pytest.LogCaptureFixture) -> None:
     flow = _flow(pair, topic)
     caplog.set_level(logging.ERROR, "heliograph")
 
@@ -424,7 +414,7 @@ _EARLIER = [
 ]
 
 
-def test_what_version_0_1_0_has_written_is_read_and_converted_once(pair: Pair, topic: str) -> None:
+def test_the_intervals_topic_of_version_0_1_0_is_converted_once(pair: Pair, topic: str) -> None:
     flow = _flow(pair, topic)
     pair.b.create(intervals_topic(topic), cleanup_policy="compact")
 
@@ -456,7 +446,7 @@ def test_what_version_0_1_0_has_written_is_read_and_converted_once(pair: Pair, t
     _with_clients(flow, do)
 
 
-def test_a_newer_format_is_refused_in_plain_words(pair: Pair, topic: str) -> None:
+def test_a_newer_format_is_refused_with_advice(pair: Pair, topic: str) -> None:
     flow = _flow(pair, topic)
 
     async def do(_source: ClusterClient, target: ClusterClient) -> None:

@@ -1,4 +1,4 @@
-"""Positions among what MM2 has copied, found by comparing records. Here the test itself copies as MM2 does."""
+"""Positions among records that MM2 has copied, found by comparing records. The test itself copies as MM2 does."""
 
 import asyncio
 import random
@@ -10,8 +10,8 @@ import pytest
 
 import heliograph.control.record_search
 from copying.lease import copy, only, prepare
-from heliograph.control.checkpoints import Round
-from heliograph.control.record_search import Found, Matcher
+from heliograph.control.checkpoints import CheckpointRound
+from heliograph.control.record_search import FoundOffset, Matcher
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.intervals import Interval
@@ -26,38 +26,38 @@ from logs import Pair, Record, Seen, on
 # --- the rule -----------------------------------------------------------------------------------------------------
 
 
-def _look(run: list[int], log: list[int], whole: bool = False) -> Found | None:
-    matcher = Matcher([(one,) for one in run], whole)
+def _look(run: list[int], log: list[int], whole: bool = False) -> FoundOffset | None:
+    matcher = Matcher([(content,) for content in run], whole)
     for offset, one in enumerate(log):
         found = matcher.next(offset, (one,), offset == len(log) - 1)
         if found is not None:
-            return Found(found)
+            return FoundOffset(found)
     return matcher.best()
 
 
-def test_a_run_is_found_where_all_of_it_is() -> None:
-    assert _look([5, 6, 7], [*range(20)]) == Found(5)
-    assert _look([5, 6, 7], [5, 6, 9, 5, 6, 7, 8]) == Found(3)
-    assert _look([1, 1, 2], [1, 1, 1, 1, 2, 1]) == Found(2)
+def test_a_run_is_found_where_all_of_it_matches() -> None:
+    assert _look([5, 6, 7], [*range(20)]) == FoundOffset(5)
+    assert _look([5, 6, 7], [5, 6, 9, 5, 6, 7, 8]) == FoundOffset(3)
+    assert _look([1, 1, 2], [1, 1, 1, 1, 2, 1]) == FoundOffset(2)
 
 
-def test_the_first_of_several_places_counts() -> None:
-    assert _look([1] * 5, [0, 0, *[1] * 20]) == Found(2)
+def test_the_first_of_several_matches_counts() -> None:
+    assert _look([1] * 5, [0, 0, *[1] * 20]) == FoundOffset(2)
 
 
 def test_the_last_records_are_those_at_the_end() -> None:
-    assert _look([1, 1], [0, 1, 1, 0, 1, 1], whole=True) == Found(4)
-    assert _look([1] * 3, [1] * 10, whole=True) == Found(7)
+    assert _look([1, 1], [0, 1, 1, 0, 1, 1], whole=True) == FoundOffset(4)
+    assert _look([1] * 3, [1] * 10, whole=True) == FoundOffset(7)
 
 
-def test_many_in_a_row_do_where_a_restart_has_come_between() -> None:
+def test_many_in_a_row_are_enough_after_a_restart_of_mm2() -> None:
     log = [*range(50), *range(30, 200)]
-    assert _look([*range(25, 125)], log) == Found(25)
-    assert _look([*range(45, 145)], log) == Found(65)
+    assert _look([*range(25, 125)], log) == FoundOffset(25)
+    assert _look([*range(45, 145)], log) == FoundOffset(65)
 
 
 def test_what_compaction_has_left_is_enough_if_it_is_in_order() -> None:
-    assert _look([*range(10, 20)], [n for n in range(50) if n % 3]) == Found(6)
+    assert _look([*range(10, 20)], [n for n in range(50) if n % 3]) == FoundOffset(6)
     unsure = _look([*range(10, 20)], [n for n in range(50) if n % 3 == 0])
     assert unsure is not None
     assert (unsure.target, bool(unsure.why)) == (4, True)
@@ -95,7 +95,7 @@ def _copied_by_mm2(pair: Pair, topic: str, *, aborted_too: bool, syncs: bool) ->
     asyncio.run(prepare(flow))
     seen = pair.a.read_with_offsets(topic, committed=not aborted_too)
     seen = [*seen[:55], *seen[40:]]
-    copies = [Record(0, one.timestamp, one.key, one.value, one.headers) for _offset, one in seen]
+    copies = [Record(0, record.timestamp, record.key, record.value, record.headers) for _offset, record in seen]
     pair.b.write(f"A.{topic}", copies, per_batch=11)
     end = pair.a.bounds(topic)[1]
 
@@ -129,8 +129,8 @@ class _SourceClient:
         self._client.close()
 
 
-def _rounds(flow: Flow, count: int = 1) -> tuple[FlowSyncers, list[Round]]:
-    async def main() -> tuple[FlowSyncers, list[Round]]:
+def _rounds(flow: Flow, count: int = 1) -> tuple[FlowSyncers, list[CheckpointRound]]:
+    async def main() -> tuple[FlowSyncers, list[CheckpointRound]]:
         keeper = FlowSyncers(flow)
         try:
             await keeper.prepare()
@@ -164,13 +164,13 @@ def test_positions_before_a_take_over_are_found_by_their_records(
             continue
         assert mirror[translated].value == original[1].value, (group, translated)
         if translated < len(copied.origins):
-            there = copied.origins[translated]
-            assert there <= original[0]
+            source_offset = copied.origins[translated]
+            assert source_offset <= original[0]
             # The same record again and again does not tell which it is: rather one too early. All else does.
-            assert there == original[0] or original[1].value == b"same"
+            assert source_offset == original[0] or original[1].value == b"same"
 
 
-def test_a_search_goes_on_in_the_next_round_and_holds_up_nobody(
+def test_a_search_continues_in_the_next_round_and_holds_up_no_other_group(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = _copied_by_mm2(pair, topic, aborted_too=False, syncs=False)
@@ -180,8 +180,8 @@ def test_a_search_goes_on_in_the_next_round_and_holds_up_nobody(
     wanted = {group: {(topic, 0): Committed(at)} for group, at in positions.items()}
     on(pair.a, lambda client: commit_offsets(client, wanted))
     keeper, rounds = _rounds(copied.flow, 12)
-    assert [one.group for one in rounds[0].emitted][:1] == [f"{topic}-g3"]
-    assert "still being looked for" in rounds[0].missing[0].why
+    assert [checkpoint.group for checkpoint in rounds[0].emitted][:1] == [f"{topic}-g3"]
+    assert "still being searched for" in rounds[0].missing[0].why
     assert rounds[-1].missing == []
     latest = keeper.checkpoints.latest
     origin = {group: copied.origins[latest[group, f"A.{topic}", 0].downstream] for group in list(positions)[:2]}

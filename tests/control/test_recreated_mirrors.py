@@ -1,4 +1,4 @@
-"""Groups whose mirror was deleted and created again: what was computed for the earlier mirror is not used."""
+"""Groups whose mirror was recreated: offsets for the earlier mirror are not used."""
 
 import asyncio
 import uuid
@@ -11,8 +11,8 @@ import pytest
 
 import heliograph.control.group_sync
 from copying.lease import copy, only
-from heliograph.control.checkpoints import Placed
-from heliograph.control.group_sync import GroupSync, OnTarget, Verdict
+from heliograph.control.checkpoints import MirrorCheckpoint
+from heliograph.control.group_sync import GroupSync, TargetGroups, Verdict
 from heliograph.model.flow import Flow, Groups
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.names import NameFilter
@@ -65,8 +65,8 @@ def _delete(pair: Pair, topic: str, *groups: str) -> None:
 
 
 def _checkpoints(pair: Pair, topic: str) -> list[tuple[int, int]]:
-    found = [Checkpoint.from_record(*one) for one in pair.b.pairs("A.checkpoints.internal")]
-    return [(one.upstream, one.downstream) for one in found if one.topic == f"A.{topic}"]
+    found = [Checkpoint.from_record(*checkpoint) for checkpoint in pair.b.pairs("A.checkpoints.internal")]
+    return [(checkpoint.upstream, checkpoint.downstream) for checkpoint in found if checkpoint.topic == f"A.{topic}"]
 
 
 def _prepare(pair: Pair, topic: str, group: str) -> Flow:
@@ -109,7 +109,7 @@ async def _untouched(keeper: FlowSyncers) -> dict[str, str]:
     return keeper.synced_groups.untouched
 
 
-def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
+def test_running_syncers_follow_a_recreated_mirror_at_once(pair: Pair, topic: str) -> None:
     group = f"{topic}-g"
     flow = _prepare(pair, topic, group)
     with _keeper(flow) as keeping:
@@ -137,7 +137,7 @@ async def _within_patience(what: Awaitable[None]) -> None:
         await what
 
 
-def test_what_was_written_before_the_start_is_used_only_if_it_is_found_again(pair: Pair, topic: str) -> None:
+def test_checkpoints_from_before_the_start_are_used_only_if_they_are_computed_again(pair: Pair, topic: str) -> None:
     """By us or by MM2: nobody knows for which mirror it was."""
     group, gone = f"{topic}-g", f"{topic}-g-gone"
     flow = _prepare(pair, topic, group)
@@ -151,7 +151,7 @@ def test_what_was_written_before_the_start_is_used_only_if_it_is_found_again(pai
     assert _on_target(pair, topic, gone) is None
 
 
-def test_offsets_are_committed_for_the_mirror_that_was_meant(pair: Pair, topic: str) -> None:
+def test_offsets_are_committed_only_for_the_mirror_they_were_computed_for(pair: Pair, topic: str) -> None:
     """Not for one of the same name that has taken its place since."""
     group, mirror = f"{topic}-g", f"A.{topic}"
     flow = _prepare(pair, topic, group)
@@ -167,16 +167,16 @@ def test_offsets_are_committed_for_the_mirror_that_was_meant(pair: Pair, topic: 
     assert _on_target(pair, topic, group) == 50
 
 
-def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
+def test_a_commit_that_a_recreated_mirror_has_got_is_set_back(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brokers before 4.1 take names only. What others have committed is not moved back."""
     group, read = f"{topic}-g", f"{topic}-g-read"
     flow, mirror = _prepare(pair, topic, group), f"A.{topic}"
 
-    def placed(downstream: int) -> list[Placed]:
+    def placed(downstream: int) -> list[MirrorCheckpoint]:
         mirror_id = id_text(on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id)
-        return [Placed(Checkpoint(one, mirror, 0, 50, downstream), mirror_id) for one in (group, read)]
+        return [MirrorCheckpoint(Checkpoint(name, mirror, 0, 50, downstream), mirror_id) for name in (group, read)]
 
     async def by_name(client: ClusterClient, wanted: Any, _ids: Any) -> Any:
         await asyncio.to_thread(_recreate, pair, topic, group, flow)
@@ -193,15 +193,15 @@ def test_a_commit_that_a_later_mirror_has_got_is_taken_back(
         pair.b.commit(read, mirror, 70)  # it was read on the target since
         assert runner.run(syncer.run(earlier)).written == []
         assert runner.run(syncer.run(placed(20))).written == [group]
-        assert [_on_target(pair, topic, one) for one in (group, read)] == [20, 70]
+        assert [_on_target(pair, topic, name) for name in (group, read)] == [20, 70]
         pair.b.commit(group, mirror, 60)
         assert runner.run(syncer.run(placed(20))).written == []  # that was not ours
         client.close()
 
 
-def test_the_rule_asks_for_which_mirror_a_checkpoint_is() -> None:
+def test_the_verdict_depends_on_the_mirror_of_a_checkpoint() -> None:
     place, topic = ("A.t", 0), Topic("A.t", OTHER, False, {0: 1})
-    target = OnTarget({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
+    target = TargetGroups({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
     assert target.verdict("g", place, 5000, id_text(ONE)) is Verdict.OUTDATED
     assert target.verdict("g", place, 2000, id_text(OTHER)) is Verdict.DUE
     assert target.verdict("g", place, 2000, "") is Verdict.DUE  # from a broker without ids

@@ -8,7 +8,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from copying.lease import copy, only, prepare
 from heliograph.control.config_sync import new_mirror_configs
-from heliograph.control.topic_sync import Synced, plan, sync_topics, wanted_partitions
+from heliograph.control.topic_sync import TopicSyncResult, plan, sync_topics, wanted_partitions
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.topic_requests import ConfigEntry
@@ -24,8 +24,8 @@ def _topics(**partitions: int) -> dict[str, Topic]:
     }
 
 
-def _synced(flow: Flow) -> Synced:
-    async def main() -> Synced:
+def _synced(flow: Flow) -> TopicSyncResult:
+    async def main() -> TopicSyncResult:
         source, target = ClusterClient(flow.source), ClusterClient(flow.target)
         try:
             await asyncio.gather(source.connect(), target.connect())
@@ -78,7 +78,7 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
     assert pair.b.partitions(f"A.{topic}") == 5
     assert _synced(flow).too_wide == {}
     pair.b.grow(f"A.{topic}", 7)
-    assert _synced(flow) == Synced({topic: 5}, {}, {topic: 7})
+    assert _synced(flow) == TopicSyncResult({topic: 5}, {}, {topic: 7})
     admin = KafkaAdminClient(bootstrap_servers=pair.b.bootstrap)
     described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, f"A.{topic}")])
     admin.close()
@@ -88,10 +88,10 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
 
 def test_mirrors_have_at_least_the_partitions_that_are_asked_for() -> None:
     flow = replace(_FLOW, least_partitions=4)
-    there = _topics(few=2, many=6, grown=1)
-    todo = plan(flow, there, _topics(A__grown=3))
+    source_topics = _topics(few=2, many=6, grown=1)
+    todo = plan(flow, source_topics, _topics(A__grown=3))
     assert (todo.create, todo.grow) == (("few", "many"), {"A.grown": 4})
-    assert [wanted_partitions(flow, there[name]) for name in ("few", "many")] == [4, 6]
+    assert [wanted_partitions(flow, source_topics[name]) for name in ("few", "many")] == [4, 6]
 
 
 def test_the_partitions_that_only_the_mirror_has_stay_empty(pair: Pair, topic: str) -> None:
@@ -100,4 +100,4 @@ def test_the_partitions_that_only_the_mirror_has_stay_empty(pair: Pair, topic: s
     flow = replace(only(pair.flow(), topic), least_partitions=3)
     assert copy(flow).records == 30
     assert pair.b.partitions(f"A.{topic}") == 3
-    assert [pair.b.bounds(f"A.{topic}", one)[1] for one in range(3)] == [30, 0, 0]
+    assert [pair.b.bounds(f"A.{topic}", partition)[1] for partition in range(3)] == [30, 0, 0]

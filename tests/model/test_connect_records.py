@@ -21,7 +21,7 @@ CONFIG = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnec
 CONFIG_VALUE = b'{"properties":{"connector.class":"org.apache.kafka.connect.mirror.MirrorSourceConnector","name":"x"}}'
 
 
-def test_configs_and_wanted_states_are_written_as_connect_does() -> None:
+def test_configs_and_target_states_are_written_as_connect_does() -> None:
     assert config_record("x", CONFIG) == (b"connector-x", CONFIG_VALUE)
     assert state_records("x", RUNNING) == [(b"target-state-x", b'{"state":"STARTED","state.v2":"STARTED"}')]
     assert state_records("x", PAUSED) == [(b"target-state-x", b'{"state":"PAUSED","state.v2":"PAUSED"}')]
@@ -39,7 +39,7 @@ def test_a_status_is_written_as_connect_does() -> None:
     assert (status_key("x"), status_key("x", 1)) == (b"status-connector-x", b"status-task-x-1")
 
 
-def test_what_is_nobodys_any_more_is_deleted() -> None:
+def test_statuses_of_deleted_connectors_get_tombstones() -> None:
     keys = [status_key("x"), status_key("gone"), status_key("gone", 0), b"status-topic-A.t:connector-gone", b"other"]
     assert [key for key, _none in stale_keys(keys, [status_key("x")])] == keys[1:4]
 
@@ -52,7 +52,7 @@ def test_what_is_nobodys_any_more_is_deleted() -> None:
         (b'{"state":"PAUSED"}', PAUSED),
     ],
 )
-def test_what_a_worker_has_left_is_found(value: bytes, state: str) -> None:
+def test_connectors_that_a_worker_has_stored_are_read(value: bytes, state: str) -> None:
     stored = Stored()
     for key, one in (
         (b"session-key", b'{"key":"c2VjcmV0"}'),
@@ -67,7 +67,7 @@ def test_what_a_worker_has_left_is_found(value: bytes, state: str) -> None:
     assert (stored.configs, stored.states) == ({"x": CONFIG}, {"x": state})
 
 
-def test_a_record_that_cannot_be_read_is_refused() -> None:
+def test_a_record_that_cannot_be_decoded_raises_an_error() -> None:
     for value in (b"no json", b"{}", b'{"properties":[]}'):
         with pytest.raises(ValueError):
             Stored().add(b"connector-x", value)

@@ -1,4 +1,4 @@
-"""Flows as values: they travel to Spark executors, so they must survive the way there."""
+"""Flows are values: they are pickled and sent to Spark executors."""
 
 from __future__ import annotations
 

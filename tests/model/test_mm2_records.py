@@ -39,12 +39,12 @@ _PARTITION = st.integers(-(2**31), 2**31 - 1)
 
 
 @given(st.builds(Checkpoint, _NAME, _NAME, _PARTITION, _OFFSET, _OFFSET, _NAME))
-def test_what_is_written_is_read(checkpoint: Checkpoint) -> None:
+def test_records_are_decoded_as_they_were_encoded(checkpoint: Checkpoint) -> None:
     assert Checkpoint.from_record(*checkpoint.to_record()) == checkpoint
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
-def test_other_bytes_are_refused_with_one_error(key: bytes, value: bytes) -> None:
+def test_other_bytes_raise_bad_record(key: bytes, value: bytes) -> None:
     for kind in (OffsetSync, Checkpoint, Heartbeat):
         with contextlib.suppress(BadRecord):
             kind.from_record(key, value)

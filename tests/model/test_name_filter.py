@@ -144,12 +144,12 @@ def test_a_flag_in_one_pattern_lasts_into_the_next_as_in_java() -> None:
         "\\",
     ],
 )
-def test_what_cannot_be_used_is_refused_and_quoted(pattern: str) -> None:
+def test_an_unsupported_pattern_is_refused_and_quoted(pattern: str) -> None:
     with pytest.raises(BadPattern, match=re.escape(f"'{pattern}'")):
         NameFilter((".*", pattern))
 
 
-def test_the_refusal_of_a_lone_star_says_what_to_write() -> None:
+def test_the_error_for_a_lone_star_says_what_to_write() -> None:
     with pytest.raises(BadPattern, match=re.escape("write '.*'")):
         NameFilter(("*",))
 
@@ -174,7 +174,7 @@ def test_a_quoted_name_matches_itself(name: str) -> None:
         assert matches(name, f"\\Q{name}\\E")
 
 
-def test_what_keeps_a_name_out_is_named() -> None:
+def test_the_pattern_that_excludes_a_name_is_reported() -> None:
     names = NameFilter(("orders.*", "pay.*"), ("(.*-old", ".*-tmp)", ".*-secret"))
     assert why_not(names, "orders-secret", "topics") == (
         "excluded by topics.exclude, pattern .*-secret",

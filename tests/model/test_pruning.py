@@ -1,4 +1,4 @@
-"""Which pages of the ledger may be left out, against what all of them say."""
+"""Which pages of the ledger may be pruned, against the answers of all pages."""
 
 import random
 
@@ -36,7 +36,7 @@ def _history(rng: random.Random) -> tuple[Intervals, int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_without_what_is_past_the_rest_says_the_same(seed: int) -> None:
+def test_pruned_intervals_give_the_same_answers(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(100):
         _check(rng)
@@ -62,7 +62,7 @@ def _check(rng: random.Random) -> None:
         assert max(now or 0, mirror_start) == max(known or 0, mirror_start)
 
 
-def test_what_has_left_both_logs_is_past() -> None:
+def test_pages_that_both_logs_have_lost_are_pruned() -> None:
     """Ten records, then a marker, a hundred times; both logs have lost the first half."""
     pages = [page_of([Interval(10 * number, 11 * number, 10, "s")]) for number in range(100)]
     assert past_pages(pages, 500, 550, "s") == 49

@@ -171,7 +171,7 @@ class GoingInCircles(DefaultReplicationPolicy):
         return {"a": "b", "b": "c"}.get(topic, "a")
 
 
-def test_a_policy_that_goes_in_circles_does_not_hang_us() -> None:
+def test_a_policy_with_a_cycle_does_not_hang() -> None:
     policy = GoingInCircles()
     assert not is_cycle(policy, "a", "target")
     assert policy.original_topic("a") == "c"
@@ -192,7 +192,7 @@ def test_checkpoints_name_topics_as_the_target_calls_them(topic: str, renamed: s
     assert checkpoint_topic(DEFAULT, "source1", "target2", topic) == renamed
 
 
-def test_heartbeats_get_past_the_filter_but_not_past_the_checks() -> None:
+def test_heartbeats_need_not_match_the_filter_but_must_pass_the_checks() -> None:
     nothing = NameFilter()
     assert selected(DEFAULT, nothing, True, "target", "heartbeats")
     assert selected(DEFAULT, nothing, True, "target", "source.heartbeats")

@@ -1,4 +1,4 @@
-"""Batches as bytes: what is found in a chunk, what the rewritten header says."""
+"""Batches as bytes: splitting a chunk, rewriting the header."""
 
 import pytest
 from hypothesis import given
@@ -25,8 +25,8 @@ def test_a_rewritten_batch_is_valid_and_keeps_every_record(records: list[Record]
     assert read.validate_crc()
     assert (read.producer_id, read.producer_epoch, read.base_sequence) == (_PRODUCER, 0, 77)
     assert read.base_offset == 0
-    assert [(one.timestamp, one.key, one.value, tuple(one.headers)) for one in read] == [
-        (one.timestamp, one.key, one.value, one.headers) for one in records
+    assert [(record.timestamp, record.key, record.value, tuple(record.headers)) for record in read] == [
+        (record.timestamp, record.key, record.value, record.headers) for record in records
     ]
     (parsed,) = split(again)
     assert parsed.intact()
@@ -40,7 +40,7 @@ def test_a_batch_that_the_fetch_has_cut_off_is_left_for_the_next_fetch() -> None
     assert len(list(split(first + second))) == 2
 
 
-def test_damage_shows_in_the_checksum() -> None:
+def test_the_checksum_detects_damage() -> None:
     whole = bytearray(encode([Record(0, 1, b"k", b"v" * 50)]))
     whole[-3] ^= 0x40
     (batch,) = split(bytes(whole))
@@ -64,7 +64,7 @@ def test_messages_of_the_old_formats_are_found_between_batches() -> None:
     assert [batch.next_offset for batch in found[1:4]] == [1, 2, 3]
 
 
-def test_the_delete_horizon_flag_of_a_compacted_source_does_not_travel() -> None:
+def test_the_delete_horizon_flag_of_a_compacted_source_is_removed() -> None:
     whole = bytearray(encode([Record(0, 1, b"k", None)]))
     whole[22] |= 0x40
     (batch,) = split(bytes(whole))
@@ -73,5 +73,5 @@ def test_the_delete_horizon_flag_of_a_compacted_source_does_not_travel() -> None
     assert sent.base_timestamp == batch.base_timestamp
 
 
-def test_sequences_go_on_from_zero_after_the_largest() -> None:
+def test_sequences_wrap_to_zero_after_the_largest() -> None:
     assert [sequence(2**31 - 1), sequence(2**31), sequence(2**33 + 7)] == [2**31 - 1, 0, 7]

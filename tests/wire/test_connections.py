@@ -1,4 +1,4 @@
-"""Talking to brokers, and to what is not one."""
+"""Connections to brokers, and to servers that are not brokers."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ def _connect(port: int, timeout: float = 5.0) -> None:
     asyncio.run(main())
 
 
-def test_nobody_there_is_said_with_the_address() -> None:
+def test_a_refused_connection_is_reported_with_the_address() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -33,21 +33,21 @@ def test_nobody_there_is_said_with_the_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "expected"),
+    ("answer", "expected"),
     [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Kafka broker"), (b"", "did not answer within"), (None, "closed")],
 )
-def test_what_is_not_a_broker_is_named_so(says: bytes | None, expected: str) -> None:
+def test_a_server_that_is_not_a_broker_is_reported_as_such(answer: bytes | None, expected: str) -> None:
     async def main() -> None:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(10)
-            if says is None:
+            if answer is None:
                 writer.close()
                 return
-            writer.write(says)
+            writer.write(answer)
             await writer.drain()
             await asyncio.sleep(3)
 
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         client = ClusterClient(Cluster("X", (("127.0.0.1", port),), request_timeout=0.5))
         with pytest.raises(Unreachable, match=expected):
@@ -75,7 +75,7 @@ def test_many_requests_on_one_connection_get_their_own_answers(pair: Pair, topic
 
 
 def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that throttles us answers each of several requests late, one after the other."""
+    """A broker that throttles answers each of several requests late, one after the other."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr("heliograph.wire.connection.time", SimpleNamespace(monotonic=lambda: clock.now))
 
@@ -87,7 +87,7 @@ def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypa
                 size = int.from_bytes(await reader.readexactly(4))
                 frame = await reader.readexactly(size)
                 await may_answer.acquire()
-                correlation = frame[4:8]  # behind the request's type and version
+                correlation = frame[4:8]  # behind API key and version
                 writer.write((4).to_bytes(4) + correlation)
                 await writer.drain()
 
@@ -101,7 +101,7 @@ def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypa
             assert not connection.closed
             may_answer.release()
             assert await late == b""
-        clock.now += 100.0  # nothing is asked
+        clock.now += 100.0  # no request is in flight
         silent = connection.send_parts(3, 0, [b""], bytes)
         clock.now += 29.0
         connection._check_deadlines()

@@ -31,24 +31,24 @@ def _wanted(topic: Topic, partition: int, offset: int) -> FetchPartition:
     return FetchPartition(topic.name, topic.id, partition, offset, 1 << 20)
 
 
-def test_only_partitions_with_news_are_named_in_an_answer(pair: Pair, topic: str) -> None:
+def test_only_partitions_with_data_are_in_an_answer(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=4)
     pair.a.write(topic, some_records(10), partition=2)
 
     async def do(session: FetchSession, found: Topic) -> None:
         first = await session.fetch([_wanted(found, number, 0) for number in range(4)], [], _QUICK)
-        assert {one.partition for one in first} == {0, 1, 2, 3}
-        assert {one.partition for one in first if one.data} == {2}
+        assert {fetched.partition for fetched in first} == {0, 1, 2, 3}
+        assert {fetched.partition for fetched in first if fetched.data} == {2}
         second = await session.fetch([_wanted(found, 2, 10)], [], _QUICK)
-        assert {one.partition for one in second} <= {2}
+        assert {fetched.partition for fetched in second} <= {2}
         await asyncio.to_thread(pair.a.write, topic, some_records(3), 1)
-        (news,) = [one for one in await session.fetch([], [], _QUICK) if one.data]
+        (news,) = [fetched for fetched in await session.fetch([], [], _QUICK) if fetched.data]
         assert (news.partition, news.end) == (1, 3)
 
     _in_session(pair, topic, do)
 
 
-def test_a_partition_that_is_dropped_is_not_heard_of_again(pair: Pair, topic: str) -> None:
+def test_a_partition_that_is_dropped_is_not_fetched_again(pair: Pair, topic: str) -> None:
     pair.a.create(topic, partitions=2)
 
     async def do(session: FetchSession, found: Topic) -> None:
@@ -56,15 +56,15 @@ def test_a_partition_that_is_dropped_is_not_heard_of_again(pair: Pair, topic: st
         await asyncio.to_thread(pair.a.write, topic, some_records(3), 0)
         await asyncio.to_thread(pair.a.write, topic, some_records(3), 1)
         answers = await session.fetch([], [(topic, 0)], _QUICK)
-        assert [one.partition for one in answers if one.data] == [1]
+        assert [fetched.partition for fetched in answers if fetched.data] == [1]
         assert (topic, 0) not in session
         back = await session.fetch([_wanted(found, 0, 1), _wanted(found, 1, 3)], [], _QUICK)
-        assert [one.partition for one in back if one.data] == [0]
+        assert [fetched.partition for fetched in back if fetched.data] == [0]
 
     _in_session(pair, topic, do)
 
 
-def test_a_session_that_the_broker_has_forgotten_is_begun_again(pair: Pair, topic: str) -> None:
+def test_a_session_that_the_broker_has_evicted_is_started_again(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
 
@@ -83,7 +83,7 @@ def test_a_session_that_the_broker_has_forgotten_is_begun_again(pair: Pair, topi
     _in_session(pair, topic, do)
 
 
-def test_a_topic_made_again_takes_the_place_of_the_old_one_in_a_session(pair: Pair, topic: str) -> None:
+def test_a_recreated_topic_replaces_the_old_one_in_a_session(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(5))
 
@@ -97,22 +97,22 @@ def test_a_topic_made_again_takes_the_place_of_the_old_one_in_a_session(pair: Pa
         client.close()
         assert new.id != found.id
         answers = await session.fetch([_wanted(new, 0, 0)], [], _QUICK)
-        while not any(one.data for one in answers):
+        while not any(fetched.data for fetched in answers):
             answers = await session.fetch([], [], _QUICK)
-        (news,) = [one for one in answers if one.data]
+        (news,) = [fetched for fetched in answers if fetched.data]
         assert news.end == 2
 
     _in_session(pair, topic, do)
 
 
 def _quota(pair: Pair, client_id: str, **rates: float | None) -> None:
-    one = AlterClientQuotasRequest.EntryData
+    entry = AlterClientQuotasRequest.EntryData
     admin = KafkaAdminClient(bootstrap_servers=pair.a.bootstrap)
     request = AlterClientQuotasRequest(
         entries=[
-            one(
-                entity=[one.EntityData(entity_type="client-id", entity_name=client_id)],
-                ops=[one.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in rates.items()],
+            entry(
+                entity=[entry.EntityData(entity_type="client-id", entity_name=client_id)],
+                ops=[entry.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in rates.items()],
             )
         ],
         validate_only=False,
@@ -122,7 +122,7 @@ def _quota(pair: Pair, client_id: str, **rates: float | None) -> None:
     assert not answer.entries[0].error_code, answer
 
 
-def test_a_broker_over_its_quota_says_how_long_to_stay_away(pair: Pair, topic: str) -> None:
+def test_a_broker_reports_the_throttle_time_of_a_client_over_its_quota(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(2000, size=500), per_batch=100)
     _quota(pair, "heliograph", consumer_byte_rate=10_000.0)

@@ -4,7 +4,7 @@ from heliograph.wire.topic_requests import NewTopic, _chunks
 from logs import Pair
 
 
-def test_requests_stay_below_what_a_controller_takes_at_once() -> None:
+def test_requests_stay_below_the_limit_of_a_controller() -> None:
     weights = [1, 4999, 1, 3000, 2001, 7000, 1]
     chunks = list(_chunks(weights, lambda weight: weight))
     assert chunks == [[1, 4999], [1, 3000], [2001], [7000], [1]]

@@ -1,4 +1,5 @@
-"""The syncers: what both clusters should look like, minus what they look like, gives what is to be done.
+"""Syncing everything besides records: topics, configs, ACLs, heartbeats, offset syncs, checkpoints, groups; taking over
+from MirrorMaker 2; packing the ledger.
 
-Each module is a pure plan with a thin shell that talks to the clusters. This version syncs topics and partitions.
+Most modules are a pure rule, wanted minus actual state, with a thin shell that talks to the clusters.
 """

@@ -1,7 +1,7 @@
-"""The access rules syncer: who may do what with a source topic may do the same with its mirror, but for writing.
+"""Syncing topic ACLs: who may do what with a source topic may do the same with its mirror, except writing.
 
-MM2's rules: only rules about one topic by its full name; what allows writing is left out, and what allows everything
-allows reading; denials stay as they are. Nothing is ever taken away on the target.
+As MM2 does: only ACLs with literal topic names; ALLOW WRITE is left out, ALLOW ALL becomes ALLOW READ, DENY stays as it
+is. No ACL is ever deleted on the target.
 """
 
 import logging
@@ -20,7 +20,7 @@ ANY_NAME = "*"
 
 @dataclass(frozen=True, slots=True)
 class MirrorAcls:
-    """The rules for mirrors, and how many were left out for which reason."""
+    """The ACLs for mirrors, and how many were left out for which reason."""
 
     wanted: frozenset[Acl]
     skipped: Counter[str]
@@ -28,47 +28,47 @@ class MirrorAcls:
 
 def mirror_acls(acls: Iterable[Acl], selects: Callable[[str], bool], mirror_name: Callable[[str], str]) -> MirrorAcls:
     wanted, skipped = set(), Counter[str]()
-    for one in acls:
-        if one.pattern != LITERAL:
+    for acl in acls:
+        if acl.pattern != LITERAL:
             skipped["about a prefix of names, which mirrors do not have"] += 1
-        elif one.permission == ALLOW and one.operation == WRITE:
+        elif acl.permission == ALLOW and acl.operation == WRITE:
             skipped["allows writing, which only the mirror's copier may"] += 1
-        elif not selects(one.name):
+        elif not selects(acl.name):
             skipped["about a topic that is not mirrored"] += 1
-        elif one.name == ANY_NAME and mirror_name(one.name) != ANY_NAME:
+        elif acl.name == ANY_NAME and mirror_name(acl.name) != ANY_NAME:
             skipped["about all topics, which has no meaning with a prefix"] += 1
         else:
-            operation = READ if (one.permission, one.operation) == (ALLOW, ALL) else one.operation
-            wanted.add(replace(one, name=mirror_name(one.name), operation=operation))
+            operation = READ if (acl.permission, acl.operation) == (ALLOW, ALL) else acl.operation
+            wanted.add(replace(acl, name=mirror_name(acl.name), operation=operation))
     return MirrorAcls(frozenset(wanted), skipped)
 
 
 @dataclass(slots=True)
 class AclSync:
-    """Remembers what it has said, to say it once."""
+    """Remembers what it has logged, to log it once."""
 
     flow: Flow
-    _told: str = ""
+    _logged: str = ""
     refused: dict[Acl, str] = field(default_factory=dict)  # by the target, the last time
 
     async def missing(self, source: ClusterClient, target: ClusterClient) -> list[Acl]:
-        """What the target lacks, with a request to each side; and a word about what is left out."""
+        """The ACLs that the target lacks, with one request to each cluster. Logs what is left out."""
         acls = await topic_acls(source)
         if acls is None:
-            self._tell("the source checks no access: set sync.topic.acls.enabled = false to not even look")
+            self._log_once("the source has no authorizer: set sync.topic.acls.enabled = false to stop asking")
             return []
-        found = mirror_acls(acls, self.flow.selects, self.flow.mirror_name)
-        there = await topic_acls(target) if found.wanted else set()
-        if there is None:
-            self._tell(f"the target checks no access: {len(found.wanted)} rules of the source are not carried over")
+        translated = mirror_acls(acls, self.flow.selects, self.flow.mirror_name)
+        existing = await topic_acls(target) if translated.wanted else set()
+        if existing is None:
+            self._log_once(f"the target has no authorizer: {len(translated.wanted)} ACLs of the source are not synced")
             return []
-        if found.skipped:
-            why = "; ".join(f"{count} {reason}" for reason, count in sorted(found.skipped.items()))
-            self._tell(f"{found.skipped.total()} access rules are not carried over: {why}")
-        return sorted(found.wanted - there)
+        if translated.skipped:
+            why = "; ".join(f"{count} {reason}" for reason, count in sorted(translated.skipped.items()))
+            self._log_once(f"{translated.skipped.total()} ACLs are not synced: {why}")
+        return sorted(translated.wanted - existing)
 
     async def run(self, source: ClusterClient, target: ClusterClient) -> None:
-        """One request more if there are rules missing."""
+        """One more request if ACLs are missing."""
         missing = await self.missing(source, target)
         outcomes = await create_acls(target, missing)
         refused = {acl: str(error) for acl, error in zip(missing, outcomes, strict=True) if error is not None}
@@ -78,9 +78,9 @@ class AclSync:
         self.refused = refused
         created = outcomes.count(None)
         if created:
-            log.info("%s: %d access rules created on the target", self.flow.name, created)
+            log.info("%s: %d ACLs created on the target", self.flow.name, created)
 
-    def _tell(self, text: str) -> None:
-        if text != self._told:
-            self._told = text
+    def _log_once(self, text: str) -> None:
+        if text != self._logged:
+            self._logged = text
             log.info("%s: %s", self.flow.name, text)

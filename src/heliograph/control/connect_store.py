@@ -1,6 +1,6 @@
-"""Connectors and their wanted states in the topics of a Connect cluster: found there, kept there, and given back so.
+"""Connectors, their target states and statuses, stored in the topics of a Connect cluster.
 
-One process at a time: two would not hear of each other's changes.
+For one process at a time: it does not see changes that another one makes.
 """
 
 import logging
@@ -21,10 +21,10 @@ class ConnectStore:
         self._group = group
         self._configs = configs
         self._status = status
-        self._told: dict[bytes, bytes] = {}  # status records as they stand in the topic
+        self._statuses: dict[bytes, bytes] = {}  # as written to the topic
 
     async def open(self, topics: Mapping[str, tuple[int, int]]) -> Stored:
-        """Make the topics if they are missing, and read what is there. Raises StillRunning if Connect runs."""
+        """Creates missing topics and reads the stored connectors. Raises StillRunning if Connect runs."""
         await ensure_storage_topics(self._client, topics)
         waiting = f"waiting for the workers of Connect group {self._group} to be gone"
         if state := await until_empty(self._client, self._group, waiting):
@@ -32,22 +32,22 @@ class ConnectStore:
                 f"workers of Kafka Connect are running (group {self._group} is in state {state}): stop them first, "
                 "both would run the same connectors"
             )
-        self._told = await self._read_status()
+        self._statuses = await self._read_status()
         return await self._read_configs()
 
-    async def keep(self, name: str, config: Mapping[str, str]) -> None:
+    async def put_config(self, name: str, config: Mapping[str, str]) -> None:
         await self._write([config_record(name, config)])
 
-    async def keep_state(self, name: str, state: str) -> None:
+    async def put_state(self, name: str, state: str) -> None:
         await self._write(state_records(name, state))
 
-    async def forget(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         await self._write(deleted_records(name))
 
-    async def tell(self, status: Mapping[bytes, bytes]) -> None:
-        """How everything is doing: what is news is written down, what is gone is deleted."""
-        news: list[Pair] = [(key, value) for key, value in status.items() if self._told.get(key) != value]
-        news += stale_keys(self._told, status)
+    async def write_statuses(self, status: Mapping[bytes, bytes]) -> None:
+        """Writes the statuses that have changed, and deletes those that are gone."""
+        news: list[Pair] = [(key, value) for key, value in status.items() if self._statuses.get(key) != value]
+        news += stale_keys(self._statuses, status)
         if not news:
             return
         topic = await own_topic(self._client, self._status)
@@ -56,7 +56,7 @@ class ConnectStore:
             by_partition.setdefault(partition_for(pair[0], len(topic.leaders)), []).append(pair)
         for partition, pairs in by_partition.items():
             await write(self._client, topic, partition, pairs)
-        self._told = dict(status)
+        self._statuses = dict(status)
 
     async def _write(self, records: list[Pair]) -> None:
         await write(self._client, await own_topic(self._client, self._configs), 0, records)
@@ -68,16 +68,16 @@ class ConnectStore:
                 if record.key is not None:
                     stored.add(record.key, record.value)
             except ValueError as error:
-                log.warning("record %d of %s is not as it should be: %s", record.offset, self._configs, error)
+                log.warning("record %d of %s-0 cannot be decoded; ignored: %s", record.offset, self._configs, error)
         return stored
 
     async def _read_status(self) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
+        statuses: dict[bytes, bytes] = {}
         topic = await own_topic(self._client, self._status)
         for partition in topic.leaders:
             async for record in read_all(self._client, topic, partition):
                 if record.key is not None and record.value is not None:
-                    found[record.key] = record.value
+                    statuses[record.key] = record.value
                 elif record.key is not None:
-                    found.pop(record.key, None)
-        return found
+                    statuses.pop(record.key, None)
+        return statuses

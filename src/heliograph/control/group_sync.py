@@ -1,25 +1,25 @@
-"""Group offsets: the latest checkpoints become the committed offsets of groups that nobody uses on the target.
+"""Syncing group offsets: the latest checkpoints are committed for groups that are not in use on the target.
 
-A group that is empty there, or not there, only goes forward; one that has members, or may have some, is not touched. So
-a group that was read on the target keeps what it has reached. Only one that is beyond the end of a mirror, which must
-have lost records, is brought back: it would wait for offsets to come again, and pass over what comes before them.
+A group that is empty or does not exist there only goes forward; one that has members, or may have some, is not touched.
+So a group that was used on the target keeps its offsets. Only an offset beyond the end of a mirror, which must have
+lost records, is set back: its consumer would wait for that offset, and miss the records before it.
 
-A checkpoint is true for one mirror only. After a mirror was deleted and created again, its checkpoints are not used
-until they are computed anew.
+A checkpoint is valid for one mirror only. After a mirror was recreated, its checkpoints are not used until they are
+computed again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from heliograph.control.checkpoints import Placed
+from heliograph.control.checkpoints import MirrorCheckpoint
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.consumer_groups import (
     DEAD,
     EMPTY,
     Committed,
-    Listed,
+    GroupListing,
     Offsets,
     commit_offsets,
     committed_offsets,
@@ -31,38 +31,38 @@ from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 
 IDLE = frozenset({EMPTY, DEAD})
-REFUSED, SHARE_GROUP = "refused", "share-group"  # why a group is not synced, besides three verdicts
-NO_OFFSETS = "it is a share group: it has no committed offsets, only records that were acknowledged or not"
+REFUSED, SHARE_GROUP = "refused", "share-group"  # reasons why a group is not synced, besides three verdicts
+NO_OFFSETS = "it is a share group: it has no committed offsets, only acknowledged records"
 
 
 @dataclass(slots=True)
 class GroupRound:
-    """How many groups were written, and why others were not."""
+    """The groups whose offsets were committed, and why others were not."""
 
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    untouched: dict[str, str] = field(default_factory=dict)  # group -> why
-    reasons: dict[str, str] = field(default_factory=dict)  # the same in a word
+    untouched: dict[str, str] = field(default_factory=dict)  # why, by group
+    reasons: dict[str, str] = field(default_factory=dict)  # stable reasons, by group
 
     def leave(self, group: str, reason: str, why: str) -> None:
         self.reasons[group], self.untouched[group] = reason, why
 
 
 class Verdict(StrEnum):
-    """What is to be done about one partition of a group on the target."""
+    """What to do about one partition of a group on the target."""
 
     SYNCED = "synced"
-    DUE = "due"  # to be written
+    DUE = "due"  # to be committed
     AHEAD = "ahead"
-    ACTIVE = "active"  # members, or perhaps
-    UNREADABLE = "unreadable"  # without knowing what is there it could be moved back
-    BEYOND = "beyond"  # of the mirror's end: of a checkpoint for a mirror that was made anew since
+    ACTIVE = "active"  # has members, or may have some
+    UNREADABLE = "unreadable"  # without its present offset it could be moved back
+    BEYOND = "beyond"  # the mirror's end: the checkpoint is for a mirror that was recreated since
     OUTDATED = "outdated"  # the checkpoint is for an earlier mirror of that name
 
 
 @dataclass(frozen=True, slots=True)
-class OnTarget:
-    """What the target has of some groups, as of one moment."""
+class TargetGroups:
+    """States and offsets of groups on the target, as of one moment."""
 
     states: Mapping[str, str]
     committed: Mapping[str, Offsets | WireError]
@@ -70,8 +70,8 @@ class OnTarget:
     topics: Mapping[str, Topic] = field(default_factory=dict)
 
     def verdict(self, group: str, place: TopicPartition, offset: int, mirror_id: str = "") -> Verdict:
-        """The one rule: an idle group goes forward, to what is there, or back to it from beyond the mirror's end; any
-        other is not touched. `mirror_id` tells for which mirror the offset is."""
+        """An idle group goes forward up to the mirror's end, or back from beyond it; any other is not touched.
+        `mirror_id` is the topic id of the mirror that the offset is for."""
         if self.states.get(group) not in IDLE:
             return Verdict.ACTIVE
         known = self.committed.get(group)
@@ -90,7 +90,7 @@ class OnTarget:
         return id_text(self.topics[topic].id) if topic in self.topics else ""
 
     def shows(self, group: str, place: TopicPartition, offset: int, mirror_id: str) -> bool:
-        """Whether what was committed is known to be with the mirror that it was for, or to be gone."""
+        """Whether an offset that was committed is known to be with the mirror it was for, or to be gone."""
         known = self.committed.get(group)
         is_gone = isinstance(known, dict) and (place not in known or known[place].offset != offset)
         return is_gone or self.id_of(place[0]) == mirror_id
@@ -98,108 +98,112 @@ class OnTarget:
 
 async def look_at_target(
     target: ClusterClient, places: Mapping[str, Collection[TopicPartition]], active_too: bool = False
-) -> OnTarget:
-    """A request per coordinator, and one per leader. `active_too` asks for the offsets of groups in use as well."""
+) -> TargetGroups:
+    """One request per coordinator, and one per leader. With `active_too`, offsets of groups in use as well."""
     states = await group_states(target, places.keys())
     asked = [group for group, state in states.items() if active_too or state in IDLE]
     committed = await committed_offsets(target, asked)
     wanted = {place for group in asked for place in places[group]}
     topics = (await target.metadata({topic for topic, _partition in wanted})).topics if wanted else {}
-    return OnTarget(states, committed, await list_offsets(target, topics, wanted, LATEST, False), topics)
+    return TargetGroups(states, committed, await list_offsets(target, topics, wanted, LATEST, False), topics)
 
 
 class GroupSync:
-    """Brings groups on the target forward, round by round. One for as long as a flow runs.
+    """Commits offsets of groups on the target, round by round. One for as long as a flow runs.
 
-    Brokers before 4.1 take offsets for a topic's name. If a mirror is deleted and created again between our look and
-    our commit, the new one gets an offset of the earlier. The next round sees that and takes it back, as it remembers
-    for which mirror it has committed.
+    Brokers before 4.1 commit by topic name. If a mirror is recreated between our look and our commit, the new mirror
+    gets an offset of the earlier one. The next round sees that and sets it back, as it remembers the mirror's id.
     """
 
     def __init__(self, target: ClusterClient) -> None:
         self._target = target
-        self._unproven: dict[tuple[str, TopicPartition], tuple[int, str]] = {}  # of the last commits: offset, mirror id
+        self._unproven: dict[
+            tuple[str, TopicPartition], tuple[int, str]
+        ] = {}  # offset and mirror id of the last commits
 
     def follow(self, earlier: "GroupSync") -> None:
-        """Go on where another one ends."""
+        """Continues from another instance."""
         self._unproven = dict(earlier._unproven)
 
-    async def run(self, latest: Iterable[Placed]) -> GroupRound:
-        """A request per coordinator to look, one per group that is to change."""
-        by_group: dict[str, list[Placed]] = {}
-        for one in latest:
-            by_group.setdefault(one.checkpoint.group, []).append(one)
+    async def run(self, latest: Iterable[MirrorCheckpoint]) -> GroupRound:
+        """One request per coordinator to read, one per group that changes."""
+        by_group: dict[str, list[MirrorCheckpoint]] = {}
+        for entry in latest:
+            by_group.setdefault(entry.checkpoint.group, []).append(entry)
         outcome = GroupRound()
-        found = await look_at_target(self._target, {group: list(map(_place, some)) for group, some in by_group.items()})
+        places = {group: list(map(_place, entries)) for group, entries in by_group.items()}
+        present = await look_at_target(self._target, places)
         self._unproven = {
             (group, place): (offset, mirror_id)
             for (group, place), (offset, mirror_id) in self._unproven.items()
-            if not found.shows(group, place, offset, mirror_id)
+            if not present.shows(group, place, offset, mirror_id)
         }
         wanted: dict[str, Offsets] = {}
-        for group, some in by_group.items():
-            verdicts = [self._verdict(found, one) for one in some]
-            due = [one for one, verdict in zip(some, verdicts, strict=True) if verdict is Verdict.DUE]
+        for group, entries in by_group.items():
+            verdicts = [self._verdict(present, entry) for entry in entries]
+            due = [entry for entry, verdict in zip(entries, verdicts, strict=True) if verdict is Verdict.DUE]
             if Verdict.ACTIVE in verdicts:
-                outcome.leave(group, Verdict.ACTIVE, f"it is in use on the target (state {found.states[group]})")
+                outcome.leave(group, Verdict.ACTIVE, f"it is in use on the target (state {present.states[group]})")
             elif Verdict.UNREADABLE in verdicts:
-                why = f"its offsets on the target cannot be read: {found.committed.get(group)}"
+                why = f"its offsets on the target cannot be read: {present.committed.get(group)}"
                 outcome.leave(group, Verdict.UNREADABLE, why)
             elif due:
                 wanted[group] = {
-                    _place(one): Committed(one.checkpoint.downstream, one.checkpoint.metadata) for one in due
+                    _place(entry): Committed(entry.checkpoint.downstream, entry.checkpoint.metadata) for entry in due
                 }
-                self._unproven |= {(group, _place(one)): (one.checkpoint.downstream, one.mirror_id) for one in due}
+                self._unproven |= {
+                    (group, _place(entry)): (entry.checkpoint.downstream, entry.mirror_id) for entry in due
+                }
             elif Verdict.OUTDATED in verdicts:
-                why = "a mirror was deleted and created again, and its offset there is not computed anew yet"
+                why = "a mirror was deleted and created again, and the group's offset for it is not computed yet"
                 outcome.leave(group, Verdict.OUTDATED, why)
             else:
                 outcome.unchanged.append(group)
-        ids = {name: topic.id for name, topic in found.topics.items()}
+        ids = {name: topic.id for name, topic in present.topics.items()}
         for group, error in (await commit_offsets(self._target, wanted, ids)).items():
             if error is None:
                 outcome.written.append(group)
             else:
-                outcome.leave(group, REFUSED, f"the target does not take its offsets: {error}")
+                outcome.leave(group, REFUSED, f"the target refuses its offsets: {error}")
         return outcome
 
     async def delete(self, groups: Mapping[str, Mapping[TopicPartition, int]]) -> dict[str, str]:
-        """Delete groups that the source has deleted, which stood at these offsets of mirrors. What became of those of
-        which that is known: empty if it is deleted or was not there, else why it stays."""
+        """Deletes groups that were deleted on the source and had these mirror offsets. Returns the outcome by group:
+        empty if it is deleted or did not exist, else why it stays. Groups to retry are left out."""
         listed = await list_groups(self._target)
-        there = [group for group in groups if group in listed]
-        committed = await committed_offsets(self._target, there)
-        told = {group: "" for group in groups if group not in listed}
+        existing = [group for group in groups if group in listed]
+        committed = await committed_offsets(self._target, existing)
+        outcomes = {group: "" for group in groups if group not in listed}
         ours = []
-        for group in there:
+        for group in existing:
             offsets = committed.get(group)
             if not isinstance(offsets, dict):
-                continue  # to be tried again
+                continue  # retried the next time
             if is_only_ours(listed[group], offsets, groups[group]):
                 ours.append(group)
             else:
-                told[group] = "it is or was in use there, or has offsets that were not synced"
+                outcomes[group] = "it is or was in use there, or has offsets that were not synced"
         for group, error in (await delete_groups(self._target, ours)).items():
             if error is None:
-                told[group] = ""
+                outcomes[group] = ""
             elif isinstance(error, BrokerError) and not error.transient:
-                told[group] = f"the target says {error}"
-        return told
+                outcomes[group] = f"the target says {error}"
+        return outcomes
 
-    def _verdict(self, found: OnTarget, one: Placed) -> Verdict:
-        group, place = one.checkpoint.group, _place(one)
-        verdict = found.verdict(group, place, one.checkpoint.downstream, one.mirror_id)
+    def _verdict(self, present: TargetGroups, entry: MirrorCheckpoint) -> Verdict:
+        group, place = entry.checkpoint.group, _place(entry)
+        verdict = present.verdict(group, place, entry.checkpoint.downstream, entry.mirror_id)
         return Verdict.DUE if verdict is Verdict.AHEAD and (group, place) in self._unproven else verdict
 
 
-def is_only_ours(found: Listed, committed: Offsets, synced: Mapping[TopicPartition, int]) -> bool:
-    """Whether a group on the target was never used there, and has nothing but what we have committed for it."""
+def is_only_ours(listing: GroupListing, committed: Offsets, synced: Mapping[TopicPartition, int]) -> bool:
+    """Whether a group on the target was never used there, and has only offsets that we have committed."""
     return (
-        found == Listed("", EMPTY)
+        listing == GroupListing("", EMPTY)
         and bool(committed)
-        and all(place in synced and one.offset <= synced[place] for place, one in committed.items())
+        and all(place in synced and offset.offset <= synced[place] for place, offset in committed.items())
     )
 
 
-def _place(one: Placed) -> TopicPartition:
-    return one.checkpoint.topic, one.checkpoint.partition
+def _place(entry: MirrorCheckpoint) -> TopicPartition:
+    return entry.checkpoint.topic, entry.checkpoint.partition

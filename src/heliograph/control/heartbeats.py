@@ -1,7 +1,7 @@
-"""Heartbeats: small records that show by arriving that everything on their way is alive.
+"""Heartbeats: records that show by arriving that every flow on their way runs.
 
-Each flow writes its own to the topic `heartbeats` of its target. A flow from there copies them on, so that what arrives
-at the end of a chain tells which clusters lie before it (by the topic's name) and how old the news is.
+Each flow writes its own to the topic `heartbeats` of its target. A flow from there copies them on, so at the end of a
+chain the topic's name has the clusters before it, and the record its age.
 """
 
 from heliograph.model.flow import Flow
@@ -10,8 +10,8 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, now, own_topic, write_records
 
 
-async def beat(flow: Flow, target: ClusterClient) -> None:
-    """Write one; its record has the time that it tells."""
+async def write_heartbeat(flow: Flow, target: ClusterClient) -> None:
+    """Appends one heartbeat; the record has its timestamp."""
     moment = now()
     key, value = Heartbeat(flow.source.alias, flow.target.alias, moment).to_record()
     topic = await own_topic(target, flow.policy.heartbeats_topic())

@@ -1,4 +1,4 @@
-"""The topics that a flow needs for itself: created if they are missing, checked if they are there, never changed."""
+"""The internal topics of a flow: created if they are missing, checked if they exist, never changed."""
 
 import asyncio
 import logging
@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 _HOUR = str(3600 * 1000)
 _REPLICAS = 3
 _COMPACT = ("cleanup.policy", "compact")
-# Whatever the broker's default: not every installation can read every codec, and a broker may refuse records whose
-# time is not what its own clock says.
+# Whatever the broker's defaults: not every installation has every codec, and a broker may refuse records whose
+# timestamp is not near its own clock.
 _PLAIN = (("compression.type", "uncompressed"), ("message.timestamp.type", "LogAppendTime"))
 
-# Compacted, as newer records of the index replace older ones; and records may be deleted from the journal's beginning,
-# which a broker refuses for a topic that is only compacted. Small segments, so that either happens soon.
+# Compacted, as newer records of the index replace older ones; and with `delete`, because DeleteRecords, which trims the
+# journal, is refused for topics that are only compacted. Small segments, so that either happens soon.
 _LEDGER = (
     ("cleanup.policy", "compact,delete"),
     ("retention.ms", "-1"),
@@ -44,7 +44,7 @@ class InternalTopic:
     vital: bool
 
     def command(self, bootstrap_servers: Sequence[tuple[str, int]]) -> str:
-        """How to create it by hand."""
+        """The command that creates it by hand."""
         servers = ",".join(f"{host}:{port}" for host, port in bootstrap_servers)
         configs = "".join(f" --config {key}={value}" for key, value in self.topic.configs)
         return (
@@ -54,11 +54,11 @@ class InternalTopic:
 
 
 class MissingTopics(Exception):
-    """Internal topics that are not there and could not be created, each with the way out."""
+    """Vital internal topics do not exist and cannot be created, or are not usable; with what to do."""
 
 
 def internal_topics(flow: Flow, source_brokers: int, target_brokers: int) -> list[InternalTopic]:
-    """What the parts of a flow that run need. No more replicas than there are brokers."""
+    """The topics that the running parts of a flow need. No more replicas than there are brokers."""
     alias, own = flow.source.alias, min(_REPLICAS, target_brokers)
     wanted = []
     if flow.parts & {SOURCE, CHECKPOINT}:
@@ -89,114 +89,118 @@ def _at_most(factor: int, brokers: int) -> int:
     return min(factor, brokers) if brokers else factor
 
 
-def what_is_wrong(wanted: InternalTopic, there: Topic, configs: Configs) -> str | None:
-    """What an existing topic lacks, or None."""
-    if len(there.leaders) < wanted.topic.partitions:
-        return f"it has {len(there.leaders)} partitions, and {wanted.topic.partitions} are needed"
+def what_is_wrong(wanted: InternalTopic, existing: Topic, configs: Configs) -> str | None:
+    """Why an existing topic cannot be used, or None."""
+    if len(existing.leaders) < wanted.topic.partitions:
+        return f"it has {len(existing.leaders)} partitions, and {wanted.topic.partitions} are needed"
     policy = dict(wanted.topic.configs)["cleanup.policy"]
-    found = configs["cleanup.policy"].value if "cleanup.policy" in configs else None
-    if found is not None and policy == "compact" and found != "compact":
-        return f"its cleanup.policy is {found}, so that it forgets: it must be compact"
-    if found is not None and "compact" in policy and "compact" not in found:
-        return f"its cleanup.policy is {found}: it must be {policy}"
-    if found is not None and policy != "compact" and "compact" in policy and "delete" in found:
+    actual = configs["cleanup.policy"].value if "cleanup.policy" in configs else None
+    if actual is not None and policy == "compact" and actual != "compact":
+        return f"its cleanup.policy is {actual}, so that records expire: it must be compact"
+    if actual is not None and "compact" in policy and "compact" not in actual:
+        return f"its cleanup.policy is {actual}: it must be {policy}"
+    if actual is not None and policy != "compact" and "compact" in policy and "delete" in actual:
         limits = [
             name for name in ("retention.ms", "retention.bytes") if name in configs and configs[name].value != "-1"
         ]
         if limits:
-            return f"it forgets after a while: {' and '.join(limits)} must be -1"
+            return f"its records expire: {' and '.join(limits)} must be -1"
     return None
 
 
 async def look_up(flow: Flow, source: ClusterClient, target: ClusterClient) -> list[tuple[InternalTopic, Topic]]:
-    """What a flow needs, and what is there of it: a topic with an error is missing. Connects the clients."""
+    """The topics that a flow needs, with their metadata: one with an error is missing. Connects the clients."""
     await target.connect()
     if flow.reads_source:
         await source.connect()
     wanted = internal_topics(flow, len(source.brokers), len(target.brokers))
-    found: dict[bool, Mapping[str, Topic]] = {}
+    existing: dict[bool, Mapping[str, Topic]] = {}
     for on_source, client in ((True, source), (False, target)):
-        names = [one.topic.name for one in wanted if one.on_source == on_source]
-        found[on_source] = (await client.metadata(names)).topics if names else {}
-    return [(one, found[one.on_source][one.topic.name]) for one in wanted]
+        names = [internal.topic.name for internal in wanted if internal.on_source == on_source]
+        existing[on_source] = (await client.metadata(names)).topics if names else {}
+    return [(internal, existing[internal.on_source][internal.topic.name]) for internal in wanted]
 
 
 async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
-    """Create what is missing and wait until it can be used. Raises MissingTopics if vital ones cannot be had."""
-    found = await look_up(flow, source, target)
+    """Creates missing topics and waits until they are usable. Raises MissingTopics if vital ones are not."""
+    topics = await look_up(flow, source, target)
     problems: list[str] = []
     for on_source, client in ((True, source), (False, target)):
-        wanted = {one: there for one, there in found if one.on_source == on_source}
+        wanted = {internal: existing for internal, existing in topics if internal.on_source == on_source}
         problems += await _ensure(flow.name, client, wanted)
     if problems:
         raise MissingTopics(f"{flow.name}: " + "; ".join(problems))
 
 
 async def ensure_signals_topic(flow: Flow, target: ClusterClient) -> None:
-    """The topic through which driver and leases talk: nothing in it is missed for long, so a new one will do."""
+    """Creates the topic of commands and progress again if it is missing: its old content is not needed."""
     name = signals_topic(flow.source.alias)
-    found = (await target.metadata([name])).topics[name]
-    wanted = [one for one in internal_topics(flow, 0, len(target.brokers)) if one.topic.name == name]
-    if problems := await _ensure(flow.name, target, dict.fromkeys(wanted, found)):
+    existing = (await target.metadata([name])).topics[name]
+    wanted = [internal for internal in internal_topics(flow, 0, len(target.brokers)) if internal.topic.name == name]
+    if problems := await _ensure(flow.name, target, dict.fromkeys(wanted, existing)):
         raise MissingTopics("; ".join(problems))
 
 
 async def ensure_storage_topics(client: ClusterClient, wanted: Mapping[str, tuple[int, int]]) -> None:
-    """The topics of a Connect cluster, by name with partitions and replicas; compacted, as Connect wants them."""
+    """Creates the topics of a Connect cluster, by name with partitions and replicas; compacted, as Connect needs."""
     await client.connect()
     brokers = len(client.brokers)
     topics = [
         InternalTopic(NewTopic(name, partitions, _at_most(replicas, brokers), (_COMPACT,)), False, True)
         for name, (partitions, replicas) in wanted.items()
     ]
-    there = (await client.metadata(wanted.keys())).topics
-    problems = await _ensure("storage", client, {one: there[one.topic.name] for one in topics})
+    existing = (await client.metadata(wanted.keys())).topics
+    problems = await _ensure("storage", client, {internal: existing[internal.topic.name] for internal in topics})
     if problems:
         raise MissingTopics("; ".join(problems))
 
 
 async def _ensure(owner: str, client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) -> list[str]:
-    """What is wrong with the vital ones; the rest goes to the log."""
-    outcomes = await create_topics(client, [one.topic for one, there in wanted.items() if there.error])
-    configs = await describe_configs(client, [one.topic.name for one, there in wanted.items() if not there.error])
+    """Returns the problems of vital topics; logs those of the others."""
+    missing = [internal.topic for internal, existing in wanted.items() if existing.error]
+    outcomes = await create_topics(client, missing)
+    present = [internal.topic.name for internal, existing in wanted.items() if not existing.error]
+    configs = await describe_configs(client, present)
     problems: list[str] = []
     usable: list[InternalTopic] = []
-    for one, there in wanted.items():
-        name = one.topic.name
-        error, found = outcomes.get(name), configs.get(name)
+    for internal, existing in wanted.items():
+        name = internal.topic.name
+        error, actual = outcomes.get(name), configs.get(name)
         if error is not None and error.code != TOPIC_ALREADY_EXISTS:
-            told = f"internal topic {name} cannot be created on {client.cluster.alias} ({error}); create it by hand: "
-            told += one.command(client.cluster.bootstrap_servers)
-        elif not there.error and (wrong := what_is_wrong(one, there, found if isinstance(found, dict) else {})):
-            told = f"internal topic {name} on {client.cluster.alias} is not usable: {wrong}"
+            text = f"internal topic {name} cannot be created on {client.cluster.alias} ({error}); create it by hand: "
+            text += internal.command(client.cluster.bootstrap_servers)
+        elif not existing.error and (
+            wrong := what_is_wrong(internal, existing, actual if isinstance(actual, dict) else {})
+        ):
+            text = f"internal topic {name} on {client.cluster.alias} is not usable: {wrong}"
         else:
-            usable.append(one)
+            usable.append(internal)
             continue
-        if one.vital:
-            problems.append(told)
+        if internal.vital:
+            problems.append(text)
         else:
-            log.error("%s: %s", owner, told)
+            log.error("%s: %s", owner, text)
     for vital in (True, False):
-        some = [one for one in usable if one.vital == vital]
+        topics = [internal.topic for internal in usable if internal.vital == vital]
         try:
             await _until_usable(
-                client, [(one.topic.name, part) for one in some for part in range(one.topic.partitions)]
+                client, [(topic.name, partition) for topic in topics for partition in range(topic.partitions)]
             )
         except WireError as error:
             if vital:
                 raise
-            names = ", ".join(one.topic.name for one in some)
+            names = ", ".join(topic.name for topic in topics)
             log.error("%s: internal topics %s cannot be used now: %s", owner, names, error)
     return problems
 
 
 async def _until_usable(client: ClusterClient, places: list[tuple[str, int]]) -> None:
-    """Brokers learn of a new topic, and who leads it, some moments after it was created."""
+    """Brokers learn of a new topic and its leaders a moment after it was created."""
     deadline = time.monotonic() + client.cluster.request_timeout
     while places:
         topics = (await client.metadata({name for name, _partition in places})).topics
-        found = await list_offsets(client, topics, places, LATEST, False)
-        problem = next((one for one in found.values() if isinstance(one, WireError)), None)
+        ends = await list_offsets(client, topics, places, LATEST, False)
+        problem = next((end for end in ends.values() if isinstance(end, WireError)), None)
         if problem is None:
             return
         if time.monotonic() > deadline:

@@ -1,8 +1,7 @@
-"""How far MM2 has come, in its own books: read when we take over from it, written so that it can take over from us.
+"""MM2's source offsets in Kafka Connect's topic: read to take over from MM2, written so that MM2 can be put back.
 
-MM2 keeps the source offset of the last record that it knows to be copied, in a compacted topic of Kafka Connect. It
-writes there once a minute, so that a mirror usually has more. Heliograph goes by the mirror; it writes there for MM2's
-sake, and only if that topic exists.
+Each is the source offset of the last record that MM2 knows to be copied. MM2 commits them once a minute, so a mirror
+usually has more. Heliograph goes by the mirror; it writes them for MM2 only, and only if that topic exists.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -26,11 +25,11 @@ async def mm2_was_here(flow: Flow, target: ClusterClient) -> bool:
 
 
 async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int], int]:
-    """By source topic and partition, the last record that MM2 knows it has copied; nothing where MM2 never was."""
+    """By source topic and partition, the last record that MM2 knows to be copied; empty where MM2 never ran."""
     topic = await _topic(flow, target)
     if topic is None:
         return {}
-    found: dict[tuple[str, int], int] = {}
+    offsets: dict[tuple[str, int], int] = {}
     for partition in topic.leaders:
         async for record in _committed(target, topic, partition):
             key = SourceKey.from_bytes(record.key) if record.key is not None else None
@@ -38,21 +37,21 @@ async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int]
                 continue
             last = from_value(record.value) if record.value is not None else None
             if last is None:
-                found.pop((key.topic, key.partition), None)
+                offsets.pop((key.topic, key.partition), None)
             else:
-                found[key.topic, key.partition] = last
-    return found
+                offsets[key.topic, key.partition] = last
+    return offsets
 
 
 async def _committed(target: ClusterClient, topic: Topic, partition: int) -> AsyncIterator[DecodedRecord]:
-    """Without what was aborted: with exactly-once support, MM2 notes offsets in the transactions of its records."""
+    """Without aborted records: with exactly-once support, MM2 writes offsets in the transactions of its records."""
     start, end = await bounds(target, topic, partition)
     async for record in visible_records(target, topic, partition, start, end, committed_only=True):
         yield record
 
 
 class OffsetsForMm2:
-    """Writes where copying stands, so that MM2 can go on from there; knows what it has written."""
+    """Writes positions in MM2's form, so that MM2 can resume from them. Remembers what it has written."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -60,9 +59,9 @@ class OffsetsForMm2:
 
     async def run(self, positions: Mapping[MirrorPartition, Position], target: ClusterClient) -> None:
         news = {
-            (one.topic, one.partition): at.source - 1
-            for one, at in positions.items()
-            if at.source > 0 and self._written.get((one.topic, one.partition)) != at.source - 1
+            (partition.topic, partition.partition): position.source - 1
+            for partition, position in positions.items()
+            if position.source > 0 and self._written.get((partition.topic, partition.partition)) != position.source - 1
         }
         topic = await _topic(self._flow, target) if news else None
         if topic is None:
@@ -71,8 +70,8 @@ class OffsetsForMm2:
         for place, last in news.items():
             key = SourceKey(self._flow.connect_offsets.connector, self._flow.source.alias, *place).to_bytes()
             by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, to_value(last)))
-        for partition, pairs in by_partition.items():
-            await write(target, topic, partition, pairs)
+        for number, pairs in by_partition.items():
+            await write(target, topic, number, pairs)
         self._written.update(news)
 
 

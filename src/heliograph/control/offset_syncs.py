@@ -1,7 +1,7 @@
 """Offset syncs: pairs of a source offset and the mirror offset of the same record, for MM2's own tools.
 
 Heliograph does not need them: intervals say the same exactly. They are written so that MM2's checkpoint connector can
-translate on our mirrors, and MM2 can be put back in our place. One is never ahead of what the mirror has.
+translate offsets of our mirrors, and MM2 can be put back. They are never ahead of the mirror's end.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from heliograph.wire.records import own_topic, write
 
 
 class SyncWriter:
-    """Knows for each partition which pair was written last."""
+    """Remembers the last offset sync of each partition."""
 
     def __init__(self, flow: Flow, ledger: Ledger) -> None:
         self._flow = flow
@@ -30,7 +30,7 @@ class SyncWriter:
         *,
         flush: bool,
     ) -> None:
-        """Write what is due for these positions; with `flush` also what has moved only a little."""
+        """Writes the offset syncs that are due; with `flush` also those that have moved less than offset.lag.max."""
         await self._ledger.catch_up()
         due = []
         for partition, position in positions.items():
@@ -39,16 +39,16 @@ class SyncWriter:
                 before = self._written.get((sync.topic, sync.partition))
                 due += [sync] if is_due(before, sync, self._flow.offset_syncs, flush) else []
         if due:
-            await write(client, await own_topic(client, syncs_topic(self._flow)), 0, (one.to_record() for one in due))
-            self._written.update({(one.topic, one.partition): one for one in due})
+            await write(client, await own_topic(client, syncs_topic(self._flow)), 0, (sync.to_record() for sync in due))
+            self._written.update({(sync.topic, sync.partition): sync for sync in due})
 
     def forget(self, but: Iterable[MirrorPartition]) -> None:
-        kept = {(one.topic, one.partition) for one in but}
+        kept = {(partition.topic, partition.partition) for partition in but}
         for place in self._written.keys() - kept:
             del self._written[place]
 
     async def _last_pair(self, partition: MirrorPartition, at: Position, mirror_id: str | None) -> OffsetSync | None:
-        """The last record that was copied, with its place on both sides."""
+        """Both offsets of the last record that was copied."""
         if mirror_id is None or at.target == 0:
             return None
         interval, beginning = await self._ledger.ask(
@@ -57,12 +57,12 @@ class SyncWriter:
             lambda intervals: (intervals.covering(at.target - 1), intervals.beginning(at.target)),
         )
         if interval is None or beginning is not None:
-            return None  # the last record may be somebody else's
+            return None  # the last record may not be ours
         return OffsetSync(partition.topic, partition.partition, interval.source_of(at.target - 1), at.target - 1)
 
 
 def is_due(before: OffsetSync | None, now: OffsetSync, syncs: OffsetSyncs, flush: bool) -> bool:
-    """MM2's rule: the first of a lifetime, one that is far enough behind the last, one after a gap or a step back."""
+    """MM2's rule: the first since the start, one that is far enough behind the last, one after a gap or a step back."""
     return (
         before is None
         or now.downstream - (before.downstream + 1) >= syncs.lag_max
@@ -73,6 +73,6 @@ def is_due(before: OffsetSync | None, now: OffsetSync, syncs: OffsetSyncs, flush
 
 
 def syncs_topic(flow: Flow) -> str:
-    """Named after the cluster where it is not."""
+    """Named after the cluster that it is not on."""
     other = flow.source if flow.offset_syncs.on_target else flow.target
     return flow.policy.offset_syncs_topic(other.alias)

@@ -1,9 +1,9 @@
-"""Packing the ledger: entries of its journal become pages and records of its index, and what is past is left out.
+"""Packing the ledger: entries of its journal become pages and records of its index; old pages are pruned.
 
 A crash at any point leaves the old form or the new one, and another process that packs at the same time does no harm:
-pages come first, then the index records that name them, then where to begin reading the journal. Pages without an index
-record do not count; of two records for one mirror partition that of the one who had read further counts. Pages that are
-not needed any more are deleted in the next round, when no record that counts can name them.
+pages are written first, then the index records that name them, then the offset from which to read the journal. Pages
+without an index record do not count; of two index records for one mirror partition the one whose author had read
+further counts. Pages that are not needed any more are deleted in the next round, when no valid record can name them.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heliograph.copy.ledger import Ledger
-from heliograph.copy.ledger_state import LedgerState
+from heliograph.copy.ledger import Ledger, State
 from heliograph.model.flow import Flow
 from heliograph.model.ledger_records import (
     INDEX,
@@ -36,20 +35,20 @@ from heliograph.wire.records import Record, append_records, now, write_records
 
 log = logging.getLogger(__name__)
 
-_GONE_AFTER = 3600 * 1000  # ms without an entry: a broker may not have heard of a new topic yet
-_ENTRIES = 10_000  # in the journal are read within a second
+_GONE_AFTER = 3600 * 1000  # ms without an entry: a broker may not know a new topic yet
+_ENTRIES = 10_000  # in the journal, which are read within a second
 _INTERVALS = 200_000
 _EVERY = 600.0
-# What is packed stays in the journal for a while: leases that read on there need not read the index again.
+# Packed entries stay in the journal for a while: leases that read it need not read the index again.
 _TRIM_AFTER = 300.0
 
 
-_Of = tuple[TopicPartition, str, LedgerState]  # of a mirror partition, by mirror id
-_Due = tuple[TopicPartition, str, LedgerState, list[Page] | None]
+_MirrorState = tuple[TopicPartition, str, State]  # with the mirror's topic id
+_Due = tuple[TopicPartition, str, State, list[Page] | None]
 
 
 class Packer:
-    """Packs one flow's ledger now and then. Knows what it has packed, and when."""
+    """Packs the ledger of one flow now and then."""
 
     def __init__(self, flow: Flow, source: ClusterClient, target: ClusterClient, ledger: Ledger) -> None:
         self._flow = flow
@@ -57,11 +56,11 @@ class Packer:
         self._target = target
         self._ledger = ledger
         self._packed = time.monotonic()
-        self._trims: list[tuple[float, int]] = []  # when, and up to where the journal was packed
+        self._trims: list[tuple[float, int]] = []  # time, and journal offset that was packed up to
         self._may_trim = True
 
     async def pack_if_due(self) -> int:
-        """Pack if the journal has become long, or has waited long; how many mirror partitions were packed."""
+        """Packs if the journal is long, or was not packed for long; returns the number of mirror partitions packed."""
         ledger = self._ledger
         await ledger.catch_up()
         behind = [state for _partition, _mirror_id, state in _all(ledger) if _is_behind(state)]
@@ -74,11 +73,11 @@ class Packer:
         return 0
 
     async def pack(self) -> int:
-        """Pack what the journal has; how many mirror partitions that were."""
+        """Packs the journal; returns the number of mirror partitions packed."""
         ledger = self._ledger
         async with ledger.reading:
             topic = await ledger.catch_up_locked()
-            due = [some for some in _all(ledger) if _is_behind(some[2]) or not ledger.is_converted]
+            due = [each for each in _all(ledger) if _is_behind(each[2]) or not ledger.is_converted]
             await self._write(topic, [(partition, mirror_id, state, None) for partition, mirror_id, state in due])
             start = Start(ledger.next_offset, max(ledger.earlier_end, ledger.index.start.converted))
             if start != ledger.index.start:
@@ -90,7 +89,7 @@ class Packer:
         return len(due)
 
     async def prune(self) -> int:
-        """Leave out what neither the source nor the mirror has any more; of how many mirror partitions that was."""
+        """Drops intervals that neither source nor mirror need any more; returns the number of mirror partitions."""
         ledger = self._ledger
         async with ledger.reading:
             topic = await ledger.catch_up_locked()
@@ -99,27 +98,27 @@ class Packer:
             await self._forget(topic, gone)
             return len(cuts) + len(gone)
 
-    # --- what is past ---------------------------------------------------------------------------------------------
+    # --- pruning --------------------------------------------------------------------------------------------------
 
-    async def _past(self, states: Sequence[_Of]) -> tuple[list[_Due], list[_Of]]:
-        """Those of which fewer pages will do, with these; and mirrors that are gone and have a successor."""
+    async def _past(self, states: Sequence[_MirrorState]) -> tuple[list[_Due], list[_MirrorState]]:
+        """Mirror partitions that need fewer pages, with these; and mirrors that were replaced."""
         partitions = {partition for partition, _mirror_id, _state in states}
         if not partitions:
             return [], []
-        there = {partition: (self._flow.mirror_name(partition[0]), partition[1]) for partition in partitions}
+        mirror_of = {partition: (self._flow.mirror_name(partition[0]), partition[1]) for partition in partitions}
         sources, mirrors = await asyncio.gather(
             self._source.metadata({topic for topic, _partition in partitions}),
-            self._target.metadata({mirror for mirror, _partition in there.values()}),
+            self._target.metadata({mirror for mirror, _partition in mirror_of.values()}),
         )
         source_starts, mirror_starts = await asyncio.gather(
             list_offsets(self._source, sources.topics, partitions, EARLIEST, False),
-            list_offsets(self._target, mirrors.topics, there.values(), EARLIEST, False),
+            list_offsets(self._target, mirrors.topics, mirror_of.values(), EARLIEST, False),
         )
         gone_before = now() - _GONE_AFTER
         cuts: list[_Due] = []
-        gone: list[_Of] = []
+        gone: list[_MirrorState] = []
         for partition, mirror_id, state in states:
-            topic, mirror = sources.topics[partition[0]], mirrors.topics[there[partition][0]]
+            topic, mirror = sources.topics[partition[0]], mirrors.topics[mirror_of[partition][0]]
             pages = state.intervals.packed()
             if topic.error == mirror.error == UNKNOWN_TOPIC_OR_PARTITION and state.time < gone_before:
                 if len(pages) > 1:
@@ -129,11 +128,11 @@ class Packer:
                 continue
             present = self._ledger.states[partition].get(id_text(mirror.id))
             if mirror_id != id_text(mirror.id):
-                # Not what was written since the present one began: then it may be our look that is out of date.
+                # Not one that was written to since the present mirror began: then our metadata may be out of date.
                 if present is not None and (present.era, present.since) > (state.era, state.written):
                     gone.append((partition, mirror_id, state))
                 continue
-            source_start, mirror_start = source_starts[partition], mirror_starts[there[partition]]
+            source_start, mirror_start = source_starts[partition], mirror_starts[mirror_of[partition]]
             if isinstance(source_start, int) and isinstance(mirror_start, int):
                 past = past_pages(pages, mirror_start, source_start, id_text(topic.id))
                 if past:
@@ -143,15 +142,15 @@ class Packer:
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def _write(self, topic: Topic, due: Sequence[_Due]) -> None:
-        """Write these down, with other pages where some are given."""
+        """Writes pages and index records of these mirror partitions, with other pages where some are given."""
         laid_out = [
             (partition, mirror_id, state, state.intervals.packed() if pages is None else pages)
             for partition, mirror_id, state, pages in due
         ]
         to_store = [
             (number, at)
-            for number, some in enumerate(laid_out)
-            for at in _too_many(some[3], some[2].intervals.page_size)
+            for number, (_partition, _mirror_id, state, pages) in enumerate(laid_out)
+            for at in _pages_to_store(pages, state.intervals.page_size)
         ]
         stored = []
         for number, at in to_store:
@@ -165,15 +164,16 @@ class Packer:
             pages[at] = replace(pages[at], location=offset, data=b"")
         before = [state.packed for _partition, _mirror_id, state, _pages in laid_out if state.packed is not None]
         await self._delete(topic, PAGES, [key.encode() for packed in before for key in packed.unused])
-        packed = [_packed(*some) for some in laid_out]
-        await write_records(self._target, topic, INDEX, [Record(0, now(), some.key, to_index(some)) for some in packed])
+        packed = [_packed(*each) for each in laid_out]
+        records = [Record(0, now(), entry.key, to_index(entry)) for entry in packed]
+        await write_records(self._target, topic, INDEX, records)
         for new, (_partition, _mirror_id, state, pages) in zip(packed, laid_out, strict=True):
             state.packed = new
             state.intervals.use_pages(pages)
-        await self._delete(topic, INDEX, [*(some.key for some in before), *self._ledger.index.beaten])
+        await self._delete(topic, INDEX, [*(entry.key for entry in before), *self._ledger.index.beaten])
         self._ledger.index.beaten.clear()
 
-    async def _forget(self, topic: Topic, gone: Sequence[_Of]) -> None:
+    async def _forget(self, topic: Topic, gone: Sequence[_MirrorState]) -> None:
         keys = [state.packed.key for _partition, _mirror_id, state in gone if state.packed is not None]
         await self._delete(topic, INDEX, keys)
         pages = [
@@ -190,7 +190,7 @@ class Packer:
         await write_records(self._target, topic, partition, [Record(0, now(), key, None) for key in keys])
 
     async def _trim(self, topic: Topic) -> None:
-        """Delete the journal's beginning, where that is allowed: nobody reads it, and it would only take room."""
+        """Deletes the packed part of the journal, where that is allowed: nobody reads it."""
         old = [at for when, at in self._trims if time.monotonic() - when >= _TRIM_AFTER]
         if not old or not self._may_trim:
             return
@@ -199,11 +199,11 @@ class Packer:
         error = (await delete_before(self._target, {place: topic.leaders[JOURNAL]}, {place: old[-1]}))[place]
         if error is not None:
             self._may_trim = getattr(error, "transient", True)
-            words = "%s: the journal of %s cannot be trimmed and keeps what is packed already: %s"
-            log.log(logging.DEBUG if self._may_trim else logging.WARNING, words, self._flow.name, topic.name, error)
+            message = "%s: the journal of %s cannot be trimmed and keeps packed entries: %s"
+            log.log(logging.DEBUG if self._may_trim else logging.WARNING, message, self._flow.name, topic.name, error)
 
 
-def _all(ledger: Ledger) -> list[_Of]:
+def _all(ledger: Ledger) -> list[_MirrorState]:
     return [
         (partition, mirror_id, state)
         for partition, states in ledger.states.items()
@@ -212,12 +212,12 @@ def _all(ledger: Ledger) -> list[_Of]:
     ]
 
 
-def _is_behind(state: LedgerState) -> bool:
-    """Whether the index does not have all that is known."""
+def _is_behind(state: State) -> bool:
+    """Whether the index lacks something that is known."""
     return state.packed is None or (state.packed.era, state.packed.written) < (state.era, state.written)
 
 
-def _packed(partition: TopicPartition, mirror_id: str, state: LedgerState, pages: Sequence[Page]) -> Packed:
+def _packed(partition: TopicPartition, mirror_id: str, state: State, pages: Sequence[Page]) -> Packed:
     before = state.packed
     used = {page.location for page in pages}
     unused = [
@@ -231,13 +231,13 @@ def _packed(partition: TopicPartition, mirror_id: str, state: LedgerState, pages
     return Packed(partition, mirror_id, tuple(pages), *fields, state.author, state.written_by_others)
 
 
-def _too_many(pages: Sequence[Page], most: int) -> list[int]:
-    """Which pages do not stay in the index: the first of them, until what is left is no more than a full page."""
+def _pages_to_store(pages: Sequence[Page], most: int) -> list[int]:
+    """The pages that are moved out of the index: the first ones, until no more than a full page is left."""
     held = [at for at, page in enumerate(pages) if page.location == IN_INDEX]
-    total, found = sum(pages[at].size for at in held), []
+    total, moved = sum(pages[at].size for at in held), []
     for at in held:
         if total <= most:
             break
         total -= pages[at].size
-        found.append(at)
-    return found
+        moved.append(at)
+    return moved

@@ -1,4 +1,4 @@
-"""What keeping the source's offsets needs on the target, looked at before anything is copied."""
+"""Checks before anything is copied that the target allows what heliograph.offsets = preserve needs."""
 
 from collections.abc import Collection
 
@@ -11,12 +11,12 @@ from heliograph.wire.transactions import TransactionalId
 
 
 class CannotKeepOffsets(Exception):
-    """Something that the target does not let us do, and how to have it."""
+    """The target does not allow what preserved offsets need; the message says how to allow it."""
 
 
 async def check(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> None:
     """Raises CannotKeepOffsets with all that is missing."""
-    problems = [problem for problem in (await _transactions(flow, target), await _cutting(target, mirrors)) if problem]
+    problems = [problem for problem in (await _transactions(flow, target), await _deletion(target, mirrors)) if problem]
     if problems:
         raise CannotKeepOffsets(f"{flow.name}: heliograph.offsets = preserve is not possible: {'; '.join(problems)}")
 
@@ -40,7 +40,7 @@ async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
     return None
 
 
-async def _cutting(target: ClusterClient, mirrors: Collection[str]) -> str | None:
+async def _deletion(target: ClusterClient, mirrors: Collection[str]) -> str | None:
     refused = [name for name, allowed in (await may_do(target, DELETE, mirrors)).items() if allowed is False]
     if not refused:
         return None

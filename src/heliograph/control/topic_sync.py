@@ -1,4 +1,4 @@
-"""The topics syncer: which topics are mirrored, which mirrors must be created or grown."""
+"""Syncing topics: which topics are mirrored, which mirrors must be created or get more partitions."""
 
 import logging
 import re
@@ -13,7 +13,7 @@ from heliograph.wire.topic_requests import NewTopic, create_partitions, create_t
 
 log = logging.getLogger(__name__)
 
-_TRIES = 5  # a broker complains about one setting at a time
+_TRIES = 5  # a broker rejects one config at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TopicPlan:
 
 
 def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> TopicPlan:
-    """What this flow mirrors, and what the target lacks for it."""
+    """Which topics this flow mirrors, and what is missing on the target."""
     mirrored = tuple(
         sorted(name for name, topic in source.items() if not topic.internal and not topic.error and flow.selects(name))
     )
@@ -45,45 +45,48 @@ def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -
 
 
 def wanted_partitions(flow: Flow, topic: Topic) -> int:
-    """How many partitions the mirror of this source topic must have at least."""
+    """The least number of partitions that the mirror of this source topic must have."""
     return max(len(topic.leaders), flow.least_partitions)
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
-    """Source topics that have a mirror, with their partition counts, and why others have none. `too_wide`: those whose
-    mirrors have more partitions than they should, with how many; no broker takes partitions away."""
+class TopicSyncResult:
+    """Partition counts of source topics that have a mirror, and why others have none. `too_wide`: partition counts of
+    mirrors that have too many; partitions cannot be deleted."""
 
     partitions: dict[str, int]
     failed: dict[str, str]
     too_wide: dict[str, int] = field(default_factory=dict)
 
 
-async def sync_topics(flow: Flow, source: ClusterClient, target: ClusterClient, there: Mapping[str, Topic]) -> Synced:
-    """Create and grow the mirrors of the source's topics, `there`. One that fails does not hold up the others."""
-    here = (await target.metadata(None)).topics
-    todo = plan(flow, there, here)
-    failed = await _create(flow, source, target, [(name, wanted_partitions(flow, there[name])) for name in todo.create])
+async def sync_topics(
+    flow: Flow, source: ClusterClient, target: ClusterClient, source_topics: Mapping[str, Topic]
+) -> TopicSyncResult:
+    """Creates and grows the mirrors of the source's topics. One that fails does not hold up the others."""
+    mirrors = (await target.metadata(None)).topics
+    todo = plan(flow, source_topics, mirrors)
+    missing = [(name, wanted_partitions(flow, source_topics[name])) for name in todo.create]
+    failed = await _create(flow, source, target, missing)
     grown = await create_partitions(target, todo.grow)
     counts = {}
     for name in todo.mirrored:
-        mirror, wanted = flow.mirror_name(name), len(there[name].leaders)
+        mirror, wanted = flow.mirror_name(name), len(source_topics[name].leaders)
         problem = grown.get(mirror)
         if mirror in todo.grow and problem is None:
             log.info("%s: mirror %s grown to %d partitions", flow.name, mirror, todo.grow[mirror])
         if mirror in todo.grow and problem is not None and problem.code != INVALID_PARTITIONS:
             failed[name] = f"mirror {mirror} could not be grown to {todo.grow[mirror]} partitions: {problem}"
             failed[name] += lacking(problem.code, "Alter")
-            wanted = min(wanted, len(here[mirror].leaders))
-        if name not in failed or mirror in here:
+            wanted = min(wanted, len(mirrors[mirror].leaders))
+        if name not in failed or mirror in mirrors:
             counts[name] = wanted
     too_wide = {
         name: count
         for name in counts
-        if (mirror := flow.mirror_name(name)) in here
-        and (count := len(here[mirror].leaders)) > wanted_partitions(flow, there[name])
+        if (mirror := flow.mirror_name(name)) in mirrors
+        and (count := len(mirrors[mirror].leaders)) > wanted_partitions(flow, source_topics[name])
     }
-    return Synced(counts, failed, too_wide)
+    return TopicSyncResult(counts, failed, too_wide)
 
 
 async def _create(
@@ -93,9 +96,9 @@ async def _create(
         return {}
     configs = await describe_configs(source, [name for name, _count in topics])
     failed = {
-        name: f"its configs cannot be read: {said}{lacking(said.code, 'DescribeConfigs')}"
-        for name, said in configs.items()
-        if isinstance(said, BrokerError)
+        name: f"its configs cannot be read: {error}{lacking(error.code, 'DescribeConfigs')}"
+        for name, error in configs.items()
+        if isinstance(error, BrokerError)
     }
     topics = [(name, count) for name, count in topics if name not in failed]
     new = {
@@ -103,10 +106,10 @@ async def _create(
             flow.mirror_name(name),
             count,
             flow.replication_factor,
-            tuple(sorted(new_mirror_configs(flow.topic_sync, there).items())),
+            tuple(sorted(new_mirror_configs(flow.topic_sync, source_configs).items())),
         )
         for name, count in topics
-        if isinstance(there := configs.get(name, {}), dict)
+        if isinstance(source_configs := configs.get(name, {}), dict)
     }
     outcomes = await create_topics(target, list(new.values()))
     for _ in range(_TRIES):
@@ -128,14 +131,14 @@ async def _create(
 
 
 def _without(topic: NewTopic, complaint: str) -> NewTopic:
-    """Without the settings that the target complains about, which another version may not know; those about times go
+    """Without the configs that the target rejects, which its version may not know; those about timestamps are removed
     together."""
     named = {key for key, _value in topic.configs if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", complaint)}
     dropped = named - FAITHFUL.keys() or ANY_TIME.keys()
     if dropped & ANY_TIME.keys():
         dropped = dropped | ANY_TIME.keys()
     for key in sorted(dropped - ANY_TIME.keys()):
-        log.warning("mirror %s is created without %s, which the target does not take: %s", topic.name, key, complaint)
+        log.warning("mirror %s is created without %s, which the target rejects: %s", topic.name, key, complaint)
     kept = tuple((key, value) for key, value in topic.configs if key not in dropped)
     return NewTopic(topic.name, topic.partitions, topic.replication_factor, kept)
 

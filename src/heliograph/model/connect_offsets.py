@@ -1,6 +1,6 @@
-"""How Kafka Connect writes down the source offsets of MM2's source connector, byte for byte.
+"""Records of Kafka Connect's offsets topic for MM2's source connector, byte for byte.
 
-MM2 finds an offset by the bytes of its key, so the order of the fields is Java's, and there are no blanks.
+MM2 finds an offset by the bytes of its key, so the fields have Java's order, and there are no spaces.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""How Kafka Connect writes down its connectors and how they are doing: the records of its configs and status topics.
+"""Records of Kafka Connect's configs and status topics.
 
-Values are JSON without schemas. Without a value a record deletes what its key is about.
+Values are JSON without schemas. A record without a value is a tombstone.
 """
 
 import json
@@ -17,13 +17,13 @@ _STARTED = "STARTED"
 
 @dataclass(slots=True)
 class Stored:
-    """The connectors of a configs topic, read record by record: their configs, and the states that are wanted."""
+    """The connectors of a configs topic, read record by record: their configs and target states."""
 
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
 
     def add(self, key: bytes, value: bytes | None) -> None:
-        """Records of tasks, sessions and the like are passed over. Raises ValueError for one that cannot be read."""
+        """Ignores records of tasks, sessions and the like. Raises ValueError for one that cannot be decoded."""
         name = key.decode()
         if name.startswith(_CONNECTOR):
             self._config(name.removeprefix(_CONNECTOR), value)
@@ -42,8 +42,8 @@ class Stored:
     def _state(self, name: str, value: bytes | None) -> None:
         self.states.pop(name, None)
         if value is not None:
-            said = json.loads(value)
-            state = said.get("state.v2") or said.get("state")
+            fields = json.loads(value)
+            state = fields.get("state.v2") or fields.get("state")
             self.states[name] = RUNNING if state == _STARTED else str(state)
 
 
@@ -52,7 +52,7 @@ def config_record(name: str, config: Mapping[str, str]) -> Pair:
 
 
 def state_records(name: str, state: str) -> list[Pair]:
-    """Connect before 3.5 knows no stopped connectors, and takes them for paused. One that is stopped has no tasks."""
+    """Connect before 3.5 has no stopped connectors: for it they are paused. A stopped connector has no tasks."""
     old = {RUNNING: _STARTED, STOPPED: PAUSED}.get(state, state)
     new = _STARTED if state == RUNNING else state
     wanted: list[Pair] = [(f"{_STATE}{name}".encode(), _json({"state": old, "state.v2": new}))]
@@ -65,8 +65,7 @@ def deleted_records(name: str) -> list[Pair]:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a connector or a task is doing. The generation is the lowest there is: any worker of Connect's own writes
-    over it."""
+    """The status of a connector or a task. Its generation is the lowest, so that every Connect worker overwrites it."""
 
     state: str
     worker: str
@@ -90,7 +89,7 @@ def status_key(name: str, task: int | None = None) -> bytes:
 
 
 def stale_keys(keys: Iterable[bytes], kept: Iterable[bytes]) -> list[Pair]:
-    """Deletions of the statuses among some keys that are nobody's any more."""
+    """Tombstones for the statuses among `keys` that are not in `kept`."""
     wanted = set(kept)
     return [
         (key, None)

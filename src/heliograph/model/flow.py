@@ -1,8 +1,7 @@
 """One direction of mirroring, `A->B`, as plain values: the two clusters, what is copied and within which limits.
 
-Everything is frozen and can be pickled, because flows travel to Spark executors. Times are in seconds, sizes in
-bytes. Where the values come from, and which file line is to blame for a bad one, is known to `heliograph.config`
-alone.
+Everything is frozen and picklable, because flows are sent to Spark executors. Times are in seconds, sizes in bytes. The
+file and line of each value are known to `heliograph.config` only.
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ FAIL, CONTINUE = "fail", "continue"
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What to do where there is a choice: stop the one partition (`fail`), or say so and go on (`continue`).
+    """What to do about a problem of a partition: stop it (`fail`), or report it and continue (`continue`).
 
     - data_loss: the source has deleted or lost records before they were copied. Stopping brings none of them back, and
-      lets retention take more; so the default is to go on.
-    - recreated_topic: the source topic was deleted and made again. Two topics in one mirror cannot be told apart later;
-      so the default is to stop.
-    - foreign_writer: somebody else has written to the mirror, or batches of our own are missing there or there twice:
-      it is not a copy any more. Stop.
-    - refused_record: the target does not take a record. `continue` parks it in a topic of its own: stop, as nobody may
-      be looking there.
+      retention deletes more meanwhile; so the default is to continue.
+    - recreated_topic: the source topic was deleted and created again. Two topics in one mirror cannot be separated
+      later; so the default is to stop.
+    - foreign_writer: somebody else has written to the mirror, or batches of ours are missing or duplicated: it is not a
+      copy any more. The default is to stop.
+    - refused_record: the target refuses a record. `continue` writes it to the dead-letter topic, which nobody may be
+      reading; so the default is to stop.
     """
 
     data_loss: str = CONTINUE
@@ -85,8 +84,8 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class KeptOffsets:
-    """Which mirrors have the source's own offsets (None: none), and how much may be done for it: `most_filler` offsets
-    may be filled at a mirror's beginning, `most_gap` in a gap between records, which takes a transaction for each."""
+    """Which mirrors preserve the source's offsets (None: none), and limits: `most_filler` offsets may be filled at a
+    mirror's beginning, `most_gap` in a gap between records, which takes a transaction for each."""
 
     topics: Matches | None = None
     most_filler: int = 1_000_000_000
@@ -95,10 +94,10 @@ class KeptOffsets:
 
 @dataclass(frozen=True, slots=True)
 class TopicSync:
-    """What is carried over to mirrors that exist. An interval of None: never.
+    """What is synced to existing mirrors. An interval of None: never.
 
-    `exclude` matches the topic settings that are left alone. With `source_defaults`, a setting that the source topic
-    has by default is set on the mirror to that value; without, the mirror has the target's default.
+    `exclude` matches the topic configs that are not synced. With `source_defaults`, configs that the source topic has
+    by default are set on the mirror to the same value; without, the mirror has the target's default.
     """
 
     configs_every: float | None = 600.0
@@ -109,7 +108,7 @@ class TopicSync:
 
 @dataclass(frozen=True, slots=True)
 class OffsetSyncs:
-    """Pairs of source and target offsets, for MM2's own tools. `lag_max`: how far a mirror may get before the next."""
+    """Pairs of source and target offsets, for MM2's own tools. `lag_max`: records until the next pair."""
 
     enabled: bool = True
     on_target: bool = False
@@ -119,14 +118,14 @@ class OffsetSyncs:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Whose offsets are translated, and how often. An interval of None: never."""
+    """The groups whose offsets are translated, and how often. An interval of None: never."""
 
     names: Matches = DEFAULT_GROUPS
     refresh_every: float | None = 600.0
     checkpoints_every: float | None = 60.0
     sync_every: float | None = None
     replication_factor: int = 3  # of the checkpoints topic
-    deletes: bool = False  # whether groups that the source deletes are deleted on the target
+    deletes: bool = False  # whether groups that are deleted on the source are deleted on the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +136,15 @@ class Heartbeats:
 
 @dataclass(frozen=True, slots=True)
 class ConnectOffsets:
-    """Where MM2 keeps how far it has come: the topic on the target, and the connector's name in there; and the group of
-    its workers. What is empty is as in its dedicated mode."""
+    """Where MM2 stores its source offsets: the topic on the target and the connector's name; and the group of its
+    workers. Empty fields: as in MM2's dedicated mode."""
 
     topic: str = ""
     connector: str = "MirrorSourceConnector"
     group: str = ""
 
 
-# The parts of a flow, called after MM2's connectors.
+# The parts of a flow, named after MM2's connectors.
 SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 
 
@@ -189,15 +188,15 @@ class Flow:
 
     @property
     def reads_source(self) -> bool:
-        """Who only beats need not know the other side, which may even have no address."""
+        """A flow that only writes heartbeats does not need its source, which may even have no address."""
         return self.parts != {HEARTBEAT}
 
     def mirror_name(self, topic: str) -> str:
-        """What a source topic is called on the target."""
+        """The mirror of a source topic."""
         return self.policy.remote_topic(self.source.alias, topic)
 
     def keeps_offsets(self, topic: str) -> bool:
-        """Whether the mirror of a source topic is to have its offsets."""
+        """Whether the mirror of a source topic preserves its offsets."""
         topics = self.kept_offsets.topics
         return topics is not None and topics.matches(topic)
 
@@ -206,5 +205,5 @@ class Flow:
         return selected(self.policy, self.topics, self.heartbeats_replication, self.target.alias, topic)
 
     def why_left_out(self, topic: str) -> tuple[str, str]:
-        """Why it does not, and what would change it."""
+        """Why this flow does not copy a topic, and what would change that."""
         return why_left_out(self.policy, self.topics, self.target.alias, topic)

@@ -1,4 +1,4 @@
-"""The names of our own topics on the target. All end in `.internal`, so that no mirroring tool copies them on."""
+"""The names of our internal topics on the target. All end in `.internal`, so that no mirroring tool copies them."""
 
 # Partitions of the signals topic.
 COMMANDS = 0
@@ -11,7 +11,7 @@ def ledger_topic(source_alias: str) -> str:
 
 
 def intervals_topic(source_alias: str) -> str:
-    """Where version 0.1.0 has kept intervals. It is read once, and not written any more."""
+    """The topic of intervals of version 0.1.0. It is read once, and not written any more."""
     return f"heliograph-intervals.{source_alias}.internal"
 
 

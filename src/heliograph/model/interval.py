@@ -1,4 +1,4 @@
-"""One interval: a stretch of a mirror partition where mirror offset minus source offset is constant."""
+"""One interval: a range of a mirror partition where mirror offset minus source offset is constant."""
 
 from dataclasses import dataclass, field
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 class Interval:
     """The record at mirror offset t is the source's record at source + t - target.
 
-    That is said for `count` records; it holds beyond them as long as no other interval begins. `source_id` tells
-    incarnations of the source topic apart (empty where a broker has no topic ids). `foreign_offsets_before` is how many
-    offsets of the mirror before it hold no records of ours, but those of others, or markers that fill a gap: the
-    sequence numbers of ours do not count them. `fill`: what the mirror holds before it was written only to get there,
-    or is gone from the source as well, and is cut off. `decided`: at this mirror offset it was decided, whatever stands
-    before it, to go on from that source offset, and then this was planned. One without records is the decision itself.
+    That is planned for `count` records, and holds beyond them until another interval begins.
+
+    - `source_id`: topic id of the source, empty where a broker has no topic ids. Recreated topics have another.
+    - `foreign_offsets_before`: how many offsets of the mirror before it hold no records of ours, but those of others or
+      markers that fill a gap. Our sequence numbers do not count them.
+    - `fill`: what the mirror has before it was written only to get there, or is gone from the source, and is deleted.
+    - `decided`: the source offset from which it was decided to continue at this mirror offset, whatever is before it,
+      before this interval was planned. An interval without records is the decision itself.
     """
 
     target: int
@@ -29,12 +31,12 @@ class Interval:
 
     @property
     def kept(self) -> bool:
-        """Whether the mirror's offsets are the source's here."""
+        """Whether the mirror has the source's offsets."""
         return self.source == self.target
 
     @property
     def decision(self) -> int:
-        """The source offset from which on it was decided to go on here; -1 if nothing was."""
+        """The source offset from which it was decided to continue here; -1 if nothing was decided."""
         return self.source if self.count == 0 else self.decided
 
     def source_of(self, target: int) -> int:

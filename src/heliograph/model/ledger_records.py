@@ -1,8 +1,8 @@
 """The records of the ledger's topic: entries in its journal, packed states in its index, pages. Pure.
 
-The journal is written ahead: one entry for all intervals of a chunk. Now and then entries are packed: then the index
-has one record for each mirror partition, with all that the journal said up to some offset. Of two records for the same
-mirror partition the one whose author had read further counts, whoever wrote last. All values of index and pages begin
+The journal is written ahead: one entry for all intervals of a fetched chunk. Now and then entries are packed: then the
+index has one record for each mirror partition, with everything up to some offset of the journal. Of two records for the
+same mirror partition the one whose author had read further counts, whoever wrote last. Values of index and pages begin
 with a line of JSON that has a version.
 """
 
@@ -18,21 +18,22 @@ from heliograph.model.partitions import TopicPartition
 # Partitions of the ledger's topic.
 JOURNAL, INDEX, PAGES = 0, 1, 2
 _VERSION = 1
-_START = b'["journal"]'  # the key of what tells where to begin reading
+_START = b'["journal"]'  # the key of the record that says where to begin reading
 
 
 class NewerFormat(Exception):
-    """Written by a version of Heliograph that is newer than this one."""
+    """Written by a newer version of Heliograph."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """Some intervals of one mirror partition, one behind the other, with the same source id: of a dense mirror with the
-    same shift, of one that keeps the source's offsets with gaps between them.
+    """Consecutive intervals of one mirror partition with the same source id: of a dense mirror with the same
+    `foreign_offsets_before`, of one that preserves offsets with gaps between them.
 
-    `mirror_id` tells incarnations of the mirror apart: what was known about a deleted one says nothing about the next.
-    `filler` names the transactions by which the gaps are filled. `seen`: a decision counts only if its author had read
-    all entries of this mirror partition, which is the journal up to here; None for what always counts.
+    - `mirror_id`: topic id of the mirror. Intervals of a deleted mirror say nothing about the next one.
+    - `filler`: common name of the transactional ids that fill the gaps.
+    - `seen`: the journal offset up to which the author had read. A decision counts only if that covers all entries of
+      others about this mirror partition; None for what always counts.
     """
 
     partition: TopicPartition
@@ -43,8 +44,8 @@ class JournalEntry:
 
 
 def to_record(entry: JournalEntry, author: str, number: int) -> tuple[bytes, bytes]:
-    """Key and value. Each entry has a key of its own, with its author and a number, so that compaction leaves all of
-    them as they are: which decision counts depends on what came before it."""
+    """Key and value. Each entry has a unique key, with its author and a number, so that compaction keeps all entries:
+    which decision counts depends on those before it."""
     first, last = entry.intervals[0], entry.intervals[-1]
     runs = [first.count]
     for interval, following in zip(entry.intervals, entry.intervals[1:], strict=False):
@@ -66,14 +67,14 @@ def to_record(entry: JournalEntry, author: str, number: int) -> tuple[bytes, byt
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who has written an entry, and its number among theirs. Version 0.1.0 does not tell."""
+    """The writer of an entry, and its number among theirs. Empty for entries of version 0.1.0."""
 
     name: str = ""
     number: int = -1
 
 
 def about(key: bytes) -> tuple[TopicPartition, Author]:
-    """The partition that an entry is about, and its author."""
+    """The source partition of an entry, and its author."""
     topic, partition, _target, _end, *rest = json.loads(key)
     return (topic, partition), Author(*rest[1:])
 
@@ -81,27 +82,27 @@ def about(key: bytes) -> tuple[TopicPartition, Author]:
 def from_record(key: bytes, value: bytes) -> JournalEntry:
     topic, partition, target, _end, *rest = json.loads(key)
     fields = json.loads(value)
-    source, runs, shift, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
+    source, runs, foreign, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
     intervals = []
     for at in range(0, len(runs), 2):
         fill = at == 0 and fields.get("fill", False)
-        intervals.append(Interval(target, source, runs[at], fields["source_id"], shift, fill))
+        intervals.append(Interval(target, source, runs[at], fields["source_id"], foreign, fill))
         gap = runs[at + 1] if at + 1 < len(runs) else 0
         target += runs[at] + (gap if filler else 0)
         source += runs[at] + gap
-        shift += gap if filler else 0
-    # Until it became part of the key, the id of the mirror stood in the value.
+        foreign += gap if filler else 0
+    # Version 0.1.0 had the id of the mirror in the value.
     mirror = rest[0] if rest else fields["mirror_id"]
     return JournalEntry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """All that the journal says about one mirror partition up to its entry at offset `written`.
+    """All intervals of one mirror partition up to the journal's entry at offset `written`.
 
-    `since` is the offset of the first entry, `time` that of the last, in milliseconds since 1970. `era` grows when the
+    `since` is the offset of the first entry, `time` the timestamp of the last in milliseconds. `era` grows when the
     journal was truncated or lost, so that its offsets begin again; `number` when the same is packed again. `unused`:
-    keys of pages that nobody needs once this record counts; whoever packs next deletes them.
+    keys of pages that are not needed once this record counts; whoever packs next deletes them.
     """
 
     partition: TopicPartition
@@ -162,9 +163,9 @@ def from_index(key: bytes, value: bytes) -> Packed:
     table, at = rest[: head["table"]], head["table"]
     pages = []
     for row in _sums(unpack_integers(table)) if table else ():
-        location, tag, size, target, source, count, shift, fill, decided, *last, source_id, length = row
+        location, tag, size, target, source, count, foreign, fill, decided, *last, source_id, length = row
         name = head["source_ids"][source_id]
-        first = Interval(target, source, count, name, shift, bool(fill), decided)
+        first = Interval(target, source, count, name, foreign, bool(fill), decided)
         end = first if size == 1 else Interval(last[0], last[1], last[2], name, last[3])
         pages.append(Page(first, end, size, location, rest[at : at + length], tag))
         at += length
@@ -179,7 +180,7 @@ def page_key(partition: TopicPartition, mirror_id: str, page: Page) -> str:
 
 
 def page_value(page: Page) -> bytes:
-    """Tells everything, also without the index."""
+    """Complete, so that a page can be read without the index."""
     first = page.first
     head = {
         "version": _VERSION,
@@ -191,7 +192,7 @@ def page_value(page: Page) -> bytes:
 
 
 def page_data(value: bytes, page: Page) -> bytes | None:
-    """The bytes of the page that the index tells of; None if this is another one."""
+    """The bytes of a page of the index; None if the record is another page."""
     head, rest = _split(value)
     first = page.first
     same = head["first"] == [
@@ -207,8 +208,8 @@ def page_data(value: bytes, page: Page) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The journal is to be read from `journal` on: what comes before is packed. So is everything before `converted` in
-    the topic that earlier versions wrote to: one entry for each gap, compacted."""
+    """Where to begin reading: entries before `journal` are packed. So are those before `converted` in the topic of
+    version 0.1.0, which has one entry for each gap and is compacted."""
 
     journal: int = 0
     converted: int = -1
@@ -224,7 +225,7 @@ class Start:
 
 @dataclass(slots=True)
 class Index:
-    """What is read of the index, record by record: the last word on each mirror partition."""
+    """The index, read record by record: the record that counts for each mirror partition."""
 
     start: Start = field(default_factory=Start)
     packed: dict[TopicPartition, dict[str, Packed]] = field(default_factory=dict)

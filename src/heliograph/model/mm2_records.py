@@ -1,8 +1,7 @@
-"""The three kinds of records that MirrorMaker 2 writes about its own work, byte for byte as it writes them.
+"""MirrorMaker 2's own records: offset syncs, checkpoints, heartbeats; byte for byte as it writes them.
 
-Strings have two bytes of length before them, numbers are big-endian. Keys carry no version, nor do the values of offset
-syncs; those of checkpoints and heartbeats begin with one, which has always been 0. What follows the known fields is
-ignored, as MM2 does.
+Strings have a length of two bytes before them, numbers are big-endian. Values of checkpoints and heartbeats begin with
+a version, which has always been 0; keys and offset syncs have none. Bytes behind known fields are ignored, as in MM2.
 """
 
 import struct
@@ -16,12 +15,12 @@ _TWO_LONGS = struct.Struct(">qq")
 
 
 class BadRecord(ValueError):
-    """Bytes that are none of these records."""
+    """The bytes are not such a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """The record at `upstream` of a source partition stands at `downstream` of its mirror."""
+    """The record at offset `upstream` of a source partition is at offset `downstream` of its mirror."""
 
     topic: str  # as the source calls it
     partition: int
@@ -39,7 +38,7 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A group that has read up to `upstream` on the source goes on at `downstream` of the mirror."""
+    """A group that has committed `upstream` on the source resumes at `downstream` of the mirror."""
 
     group: str
     topic: str  # as the target calls it
@@ -83,7 +82,7 @@ def _text(value: str) -> bytes:
 
 
 class _Fields:
-    """Takes fields off the front of some bytes."""
+    """Reads fields one after the other."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,8 +1,7 @@
 """Which names a list of regular expressions selects, by MirrorMaker 2's rules.
 
-The patterns come from files written for Java, so they are translated to Python's dialect first; what Python cannot
-express is refused with the pattern and the reason, never matched in some other way. Nothing here knows whether a name
-is a topic, a group or a topic setting.
+The patterns are Java's, so they are translated to Python's dialect first; what Python cannot express is refused with
+the pattern and the reason, never matched differently. Names are those of topics, groups or topic configs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class BadPattern(ValueError):
 
 @runtime_checkable
 class Matches(Protocol):
-    """Whatever picks names: a `NameFilter`, or an instance of a user's own class, which must survive pickling."""
+    """A filter of names: a `NameFilter`, or an instance of the user's own class, which must be picklable."""
 
     def matches(self, name: str) -> bool: ...
 
@@ -54,21 +53,20 @@ class NameFilter:
 
 
 def why_not(names: Matches, name: str, setting: str) -> tuple[str, str]:
-    """For a name that a filter does not pick: by which pattern, and what would change it. `setting` is what the list
-    is called in a file."""
+    """Why a filter does not match a name, and what would change it. `setting` is the name of the list in a file."""
     if not isinstance(names, NameFilter):
         own = type(names).__name__
         return f"{own} does not pick it", f"let {own} pick it"
     excluded = compile_names(names.exclude)
     if excluded is not None and excluded.fullmatch(name):
-        pattern = _the_one(names.exclude, name)
+        pattern = _matching_pattern(names.exclude, name)
         return f"excluded by {setting}.exclude, pattern {pattern}", f"take {pattern} out of {setting}.exclude"
     listed = ", ".join(names.include) or "empty"
     return f"not picked by {setting} ({listed})", f"add it to {setting}"
 
 
-def _the_one(patterns: tuple[str, ...], name: str) -> str:
-    """The pattern that matches; all of them where they make one expression only together."""
+def _matching_pattern(patterns: tuple[str, ...], name: str) -> str:
+    """The pattern that matches; all of them if none is valid on its own."""
     for pattern in patterns:
         with suppress(BadPattern):
             if _compile(pattern).fullmatch(name):
@@ -78,7 +76,7 @@ def _the_one(patterns: tuple[str, ...], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AllBut:
-    """The names that another filter does not pick."""
+    """The names that another filter does not match."""
 
     but: Matches
 
@@ -90,8 +88,7 @@ class AllBut:
 def compile_names(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
     """One expression for the whole list, to be used with `fullmatch`; None for an empty list, which matches nothing.
 
-    The list is joined before it is compiled, as MM2 does: `(a` and `b)` are no patterns of their own, yet `(a|b)` is
-    one.
+    The list is joined before it is compiled, as in MM2: `(a` and `b)` are not valid alone, but `(a|b)` is.
     """
     if not patterns:
         return None
@@ -108,7 +105,7 @@ def compile_names(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
 
 def _compile(pattern: str) -> re.Pattern[str]:
     try:
-        # Java's \w, \d, \s and (?i) are about ASCII unless told otherwise.
+        # Java's \w, \d, \s and (?i) are ASCII by default.
         return re.compile(_Translation(pattern).python(), re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         hint = "; write '.*' for any name" if pattern.startswith("*") else ""
@@ -177,7 +174,7 @@ def _complement(ranges: _Ranges) -> _Ranges:
 
 
 def _members(ranges: _Ranges) -> str:
-    """The ranges as they stand between the brackets of a Python character class."""
+    """The ranges as members of a Python character class."""
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 
@@ -229,10 +226,10 @@ class _Translation:
         return BadPattern(self.pattern, reason)
 
     def _take(self, python_pattern: str) -> re.Match[str] | None:
-        found = re.compile(python_pattern).match(self.pattern, self.at)
-        if found is not None:
-            self.at = found.end()
-        return found
+        match = re.compile(python_pattern).match(self.pattern, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
 
     def _open(self) -> str:
         if named := self._take(r"\(\?<([A-Za-z][A-Za-z0-9]*)>"):

@@ -1,8 +1,7 @@
 """Pages: many intervals of one mirror partition, packed into few bytes. Pure.
 
-A page holds intervals in order, as columns of differences, compressed: a byte or two for each interval. What a search
-needs to find the right page (its first and its last interval) stands in the index, so a page is unpacked only when
-somebody asks about its inside.
+A page has intervals in order, as columns of differences, compressed: a byte or two for each interval. The index has the
+first and the last interval of each page, by which a search finds the right page; only that one is unpacked.
 """
 
 import json
@@ -19,19 +18,19 @@ import cramjam
 from heliograph.model.interval import Interval
 
 PAGE = 4096  # intervals in a full page
-IN_INDEX = -1  # the page's bytes stand in the index record itself
-NOT_HERE = -2  # only the whole ledger knows where they are: a lease gets just the pages around its position
+IN_INDEX = -1  # the page's bytes are in the index record itself
+NOT_HERE = -2  # only the whole ledger has the location: a lease gets just the pages around its position
 _CODES = "bhiq"  # signed integers of 1, 2, 4 and 8 bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Intervals as columns. Only the first interval of a page can be filled up to, or decided."""
+    """Intervals as columns. Only the first interval of a page can have `fill` or `decided`."""
 
     targets: Sequence[int]
     sources: Sequence[int]
     counts: Sequence[int]
-    shifts: Sequence[int]
+    foreign_offsets: Sequence[int]
     source_id: str
     fill: bool
     decided: int
@@ -40,14 +39,20 @@ class Columns:
         return len(self.targets)
 
     def interval(self, number: int) -> Interval:
-        values = self.targets[number], self.sources[number], self.counts[number], self.source_id, self.shifts[number]
+        values = (
+            self.targets[number],
+            self.sources[number],
+            self.counts[number],
+            self.source_id,
+            self.foreign_offsets[number],
+        )
         return Interval(*values, self.fill, self.decided) if number == 0 else Interval(*values)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Where a stretch of intervals is stored: at an offset of the ledger's pages partition, or in `data`. By its `tag`
-    the key that it has there is its own."""
+    """Where consecutive intervals are stored: at an offset of the ledger's pages partition, or in `data`. The random
+    `tag` makes the key of the record unique."""
 
     first: Interval
     last: Interval
@@ -65,7 +70,7 @@ def page_of(intervals: Sequence[Interval]) -> Page:
 
 
 def fits_behind(before: Interval, interval: Interval) -> bool:
-    """Whether two neighbours may share a page: source offsets, shifts and our own record numbers only grow in one."""
+    """Whether two neighbours may share a page, in which source, foreign and own record offsets only grow."""
     return (
         interval.source > before.source
         and interval.foreign_offsets_before >= before.foreign_offsets_before
@@ -86,7 +91,7 @@ def cut(intervals: Sequence[Interval], most: int) -> list[Sequence[Interval]]:
 
 
 def pack(intervals: Sequence[Interval]) -> bytes:
-    """What tells the intervals of a page, once the first one is known."""
+    """The bytes of a page; its first interval is not in them."""
     return pack_columns(
         [interval.target for interval in intervals],
         [interval.source for interval in intervals],
@@ -95,10 +100,12 @@ def pack(intervals: Sequence[Interval]) -> bytes:
     )
 
 
-def pack_columns(targets: Sequence[int], sources: Sequence[int], counts: Sequence[int], shifts: Sequence[int]) -> bytes:
+def pack_columns(
+    targets: Sequence[int], sources: Sequence[int], counts: Sequence[int], foreign_offsets: Sequence[int]
+) -> bytes:
     widths = [*map(sub, targets[1:], targets), counts[-1]]
     steps = [*map(sub, sources[1:], sources), counts[-1]]
-    grown = [*map(sub, shifts[1:], shifts), 0]
+    grown = [*map(sub, foreign_offsets[1:], foreign_offsets), 0]
     return pack_integers([widths, list(map(sub, steps, widths)), list(map(sub, widths, counts)), grown])
 
 
@@ -111,8 +118,10 @@ def _unpack(data: bytes, first: Interval, decided: int) -> Columns:
     widths, gaps, rests, grown = unpack_integers(data)
     targets = array("q", accumulate(chain((first.target,), widths[:-1])))
     sources = array("q", accumulate(chain((first.source,), map(add, widths[:-1], gaps))))
-    shifts = array("q", accumulate(chain((first.foreign_offsets_before,), grown[:-1])))
-    return Columns(targets, sources, array("q", map(sub, widths, rests)), shifts, first.source_id, first.fill, decided)
+    foreign_offsets = array("q", accumulate(chain((first.foreign_offsets_before,), grown[:-1])))
+    return Columns(
+        targets, sources, array("q", map(sub, widths, rests)), foreign_offsets, first.source_id, first.fill, decided
+    )
 
 
 def pack_integers(columns: Sequence[Sequence[int]]) -> bytes:

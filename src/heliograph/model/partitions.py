@@ -1,4 +1,4 @@
-"""Which partition is copied where, and how far: the values that every layer speaks about."""
+"""Which partition is copied where, and how far: values that every layer uses."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ class MirrorPartition:
 class Position:
     """Everything before source offset `source` has been copied; the mirror ends at `target`.
 
-    `epoch` is the leader epoch of the source's last record before it (-1: unknown), by which a source that was cut back
-    and written anew gives itself away. `mirror_id` is the topic id of the mirror that it was found in: it says nothing
-    about another of the same name. Neither says anything about the place.
+    `epoch` is the leader epoch of the source's last record before it (-1: unknown), by which a truncated source is
+    detected although it was written to since. `mirror_id` is the topic id of the mirror: the position is not valid for
+    a recreated one. Positions are compared without both.
     """
 
     source: int
@@ -36,12 +36,12 @@ class Position:
 def producer_id(flow: str, partition: MirrorPartition) -> int:
     """The producer id of one mirror partition: always the same, whoever copies.
 
-    Lies in the upper half of the positive numbers, far from the ids that brokers hand out by counting. With sequence
-    numbers that run on without a break, a broker takes each batch exactly at its place or not at all.
+    It is in the upper half of the positive numbers, far from the ids that brokers assign by counting. With sequence
+    numbers that continue without a gap, a broker appends each batch exactly at its offset or not at all.
     """
     return derived_id(f"{flow}/{partition.topic}/{partition.partition}")
 
 
 def derived_id(name: str) -> int:
-    """A producer id that no broker hands out."""
+    """A producer id that no broker assigns."""
     return (1 << 62) | (int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 2)

@@ -1,7 +1,7 @@
-"""How topics are called on the other side, and which topics a flow takes: MirrorMaker 2's replication policies.
+"""MirrorMaker 2's replication policies: the names of mirrors, and which topics a flow copies.
 
-Only names are looked at; whether a topic exists, and where, is for others to find out. As with MM2, any local name
-that holds the separator counts as a remote topic (`orders.v1` comes "from" `orders`).
+Only names matter here, not whether a topic exists. As in MM2, any local name that has the separator in it counts as a
+remote topic (`orders.v1` comes "from" `orders`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HEARTBEATS = "heartbeats"
 
 @runtime_checkable
 class ReplicationPolicy(Protocol):
-    """What every policy answers. `None` stands for Java's null: not a remote topic."""
+    """The methods of MM2's ReplicationPolicy. None is Java's null: not a remote topic."""
 
     def remote_topic(self, source_alias: str, topic: str) -> str: ...
 
@@ -43,7 +43,7 @@ class ReplicationPolicy(Protocol):
 
 
 class _Naming:
-    """What both policies share: the names of internal topics, and the names along a chain of hops."""
+    """What both policies share: the names of internal topics, and original names."""
 
     __slots__ = ()
 
@@ -88,10 +88,10 @@ class _Naming:
 
 @dataclass(frozen=True, slots=True)
 class DefaultReplicationPolicy(_Naming):
-    """`orders` of cluster `A` is called `A.orders` on the other side.
+    """`orders` of cluster `A` is called `A.orders` on the target.
 
-    `internal_separator` is what stands in the names of offset-syncs and checkpoints topics; None means the separator
-    itself, and `.` is what `replication.policy.internal.topic.separator.enabled = false` asks for.
+    `internal_separator` is used in the names of offset-syncs and checkpoints topics; None means `separator`, and `.` is
+    for `replication.policy.internal.topic.separator.enabled = false`.
     """
 
     separator: str = "."
@@ -109,11 +109,9 @@ class DefaultReplicationPolicy(_Naming):
 
 @dataclass(frozen=True, slots=True)
 class IdentityReplicationPolicy(_Naming):
-    """Topics keep their names; only what ends in `heartbeats` gets a prefix, as each cluster has such a topic of its
-    own.
+    """Topics keep their names; only those that end in `heartbeats` get a prefix, as each cluster has its own.
 
-    MM2 tests the bare ending, so `my-heartbeats` is renamed to `A.my-heartbeats` too; kept, as mirrors must have
-    MM2's names.
+    MM2 tests only the ending, so `my-heartbeats` becomes `A.my-heartbeats` too; mirrors must have MM2's names.
     """
 
     source_alias: str | None = None
@@ -149,9 +147,8 @@ class _KnowsUpstream(Protocol):
 
 
 def hops(policy: _KnowsUpstream, topic: str) -> Iterator[str]:
-    """The name, then the name one hop upstream, and so on. Ends where a policy knows no further name, and also where
-    it gives one it gave before: Identity answers with the same name for ever, and a policy of a user's own may go in
-    circles."""
+    """The name, then the name one hop upstream, and so on. Ends where the policy has no further name, or repeats one:
+    Identity always returns the same name, and a policy of the user's own may have a cycle."""
     seen: set[str] = set()
     name: str | None = topic
     while name is not None and name not in seen:
@@ -161,7 +158,7 @@ def hops(policy: _KnowsUpstream, topic: str) -> Iterator[str]:
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
-    """Whether the topic came from the target at some hop, so that copying it there would go round in circles."""
+    """Whether the topic came from the target at some hop, so that copying it there would make a cycle."""
     for name in hops(policy, topic):
         source = policy.topic_source(name)
         if source is None:
@@ -172,8 +169,8 @@ def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
 
 
 def selected(policy: ReplicationPolicy, topics: Matches, heartbeats: bool, target_alias: str, topic: str) -> bool:
-    """Whether a flow copies this source topic. Heartbeats get past the filter, but not past the checks for internal
-    topics and cycles."""
+    """Whether a flow copies this source topic. Heartbeats need not match the filter, but must not be internal or make a
+    cycle."""
     wanted = topics.matches(topic) or (heartbeats and policy.is_heartbeats_topic(topic))
     return wanted and not policy.is_internal_topic(topic) and not is_cycle(policy, topic, target_alias)
 
@@ -188,8 +185,8 @@ def why_left_out(policy: ReplicationPolicy, topics: Matches, target_alias: str, 
 
 
 def checkpoint_topic(policy: ReplicationPolicy, source_alias: str, target_alias: str, topic: str) -> str:
-    """What a checkpoint on the target calls a topic that a group consumes on the source: what came from the target
-    goes back to its first name, everything else is called like its mirror."""
+    """The name in a checkpoint of a topic that a group consumes on the source: the original name if it came from the
+    target, else that of its mirror."""
     if policy.topic_source(topic) == target_alias:
         return policy.original_topic(topic)
     return policy.remote_topic(source_alias, topic)

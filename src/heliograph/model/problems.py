@@ -1,4 +1,4 @@
-"""What went wrong with a partition: it stopped, or it goes on all the same."""
+"""Problems of a partition: it stopped, or it continues nevertheless."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from heliograph.model.partitions import MirrorPartition
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a partition is not being copied any further, in words for the operator."""
+    """Why a partition is not copied any further."""
 
     partition: MirrorPartition
-    reason: str  # a short stable word: foreign-writer, hole, transaction, ...
+    reason: str  # stable: foreign-writer, hole, transaction, ...
     source_offset: int
     target_offset: int
     text: str
-    final: bool = True  # False: it is being tried again all the time, and may well go on by itself
+    final: bool = True  # False: it is retried, and may recover
 
     def __str__(self) -> str:
         verb = "stopped" if self.final else "is waiting"
@@ -26,11 +26,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that went wrong with a partition, which goes on all the same, because a policy says so or it healed."""
+    """A problem of a partition that continues, because a policy says so or it has recovered."""
 
     partition: MirrorPartition
-    kind: str  # a short stable word: data-loss, recreated-topic, ...
-    count: int  # of records that it is about; 0 where there is no such number
+    kind: str  # stable: data-loss, recreated-topic, ...
+    count: int  # of records affected; 0 if not known
     source_offset: int
     target_offset: int
     text: str

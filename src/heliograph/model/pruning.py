@@ -1,4 +1,4 @@
-"""Which pages of the ledger nobody can need any more. Pure."""
+"""Which pages of the ledger are not needed any more. Pure."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,12 +9,12 @@ from heliograph.model.pages import Page
 def past_pages(pages: Sequence[Page], mirror_start: int, source_start: int, source_id: str) -> int:
     """How many of the first pages of a mirror partition are about records that neither log has any more.
 
-    Of those one stays, by which is known that positions in a gap behind it are no earlier ones.
+    The last of those is kept: by it, positions in a gap behind it are known not to be earlier ones.
     """
     last_of_source = max((at for at, page in enumerate(pages) if page.first.source_id == source_id), default=-1)
     past = 0
     for page, following in pairwise(pages):
-        # An interval goes on until another begins.
+        # An interval holds until another begins.
         end = max(page.last.end, following.first.target)
         is_gone_from_source = page.last.source_of(end) <= source_start
         if end > mirror_start or not (

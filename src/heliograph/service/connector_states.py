@@ -140,7 +140,7 @@ class ConnectorStates:
         said = ""
         while True:
             try:
-                await store.tell(self._told())
+                await store.write_statuses(self._told())
             except WireError as error:
                 if str(error) != said:
                     log.warning("how connectors are doing cannot be written down: %s", error)

@@ -134,7 +134,7 @@ class Connectors:
         async with self._changing:
             self.wanted(name)
             if self._store is not None:
-                await self._store.forget(name)
+                await self._store.delete(name)
             del self._wanted[name]
             log.info("connector %s is deleted; its mirrors stay", name)
             self._apply()
@@ -145,7 +145,7 @@ class Connectors:
         async with self._changing:
             before = self.wanted(name)
             if self._store is not None:
-                await self._store.keep_state(name, state)
+                await self._store.put_state(name, state)
             if before.state != state:
                 log.info("connector %s is to be %s", name, state)
             self._wanted[name] = replace(before, state=state)
@@ -173,8 +173,8 @@ class Connectors:
     async def _keep(self, name: str, wanted: Wanted, *, new: bool) -> None:
         if self._store is not None:
             if new and wanted.state != RUNNING:
-                await self._store.keep_state(name, wanted.state)
-            await self._store.keep(name, wanted.config)
+                await self._store.put_state(name, wanted.state)
+            await self._store.put_config(name, wanted.config)
         elif self._from_file:
             log.info("connector %s is changed until this process ends: the file still says otherwise", name)
         self._wanted[name] = wanted

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from heliograph.control.acl_sync import AclSync
-from heliograph.control.checkpoints import Checkpoints, GroupTopicPartition, Untranslated
+from heliograph.control.checkpoints import CheckpointIssue, Checkpoints, GroupTopicPartition
 from heliograph.control.config_sync import sync_configs
 from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
-from heliograph.control.heartbeats import beat
+from heliograph.control.heartbeats import write_heartbeat
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.mm2_offsets import OffsetsForMm2
 from heliograph.control.offset_syncs import SyncWriter
@@ -66,7 +66,7 @@ class FlowSyncers:
         self._tried = asyncio.Event()  # to write checkpoints
         self.synced_groups = GroupRound()  # the last one
         self.untranslated = 0  # partitions of groups in the last look at them
-        self._early: set[Untranslated] = set()
+        self._early: set[CheckpointIssue] = set()
         self.checkpoints_written = 0
         self.checkpoint_ages: dict[GroupTopicPartition, Window] = {}  # when they had been written, in milliseconds
         self._went_well: dict[str, float] = {}
@@ -129,7 +129,7 @@ class FlowSyncers:
         flow, groups = self.flow, self.flow.groups
         jobs: list[tuple[str, float | None, Job]] = []
         if HEARTBEAT in flow.parts:
-            jobs.append(("heartbeats", flow.heartbeats.every, lambda: beat(flow, self._target)))
+            jobs.append(("heartbeats", flow.heartbeats.every, lambda: write_heartbeat(flow, self._target)))
         if SOURCE in flow.parts:
             jobs += [
                 ("topic settings", flow.topic_sync.configs_every, self._sync_configs),
@@ -296,7 +296,7 @@ class FlowSyncers:
         if not self._loaded:
             return  # half of the history may say something else than all of it
         names = self.flow.groups.names
-        placed = [one for place, one in self.checkpoints.placed.items() if names.matches(place[0])]
+        placed = [one for place, one in self.checkpoints.mirror_checkpoints.items() if names.matches(place[0])]
         outcome = await self._groups.run(placed)
         for group in self.checkpoints.share_groups:
             outcome.leave(group, SHARE_GROUP, NO_OFFSETS)

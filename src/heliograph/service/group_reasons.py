@@ -1,23 +1,23 @@
 """Why a group's offset on the target is what it is, and what would change it: one word, and sentences. Pure.
 
-What is decided about a group is decided by `OnTarget.verdict`, as for syncing; here it is put into words.
+What is decided about a group is decided by `TargetGroups.verdict`, as for syncing; here it is put into words.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heliograph.control import checkpoints
-from heliograph.control.checkpoints import Translated, Unknown
-from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, OnTarget, Verdict
+from heliograph.control import group_translation
+from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, TargetGroups, Verdict
+from heliograph.control.group_translation import NotTranslatable, TranslatedOffset
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.service.partition_position import Missing, PartitionPosition
-from heliograph.wire.consumer_groups import Description
+from heliograph.wire.consumer_groups import GroupDescription
 from heliograph.wire.errors import BrokerError, WireError
 
 SYNCED, DUE, AHEAD, ACTIVE = Verdict.SYNCED.value, Verdict.DUE.value, Verdict.AHEAD.value, Verdict.ACTIVE.value
-UNREADABLE, NO_PERMISSION = checkpoints.UNREADABLE, checkpoints.NO_PERMISSION
+UNREADABLE, NO_PERMISSION = group_translation.UNREADABLE, group_translation.NO_PERMISSION
 NOT_COPIED, SWITCHED_OFF, SOURCE_OFFSET_GONE = "not-copied", "switched-off", "source-offset-gone"
-GROUP_EXCLUDED, TOPIC_EXCLUDED, NO_OFFSET = "group-excluded", "topic-excluded", checkpoints.NO_OFFSET
+GROUP_EXCLUDED, TOPIC_EXCLUDED, NO_OFFSET = "group-excluded", "topic-excluded", group_translation.NO_OFFSET
 
 # What says most about a group comes first: the word for it is that of its first partition in this order.
 ORDER = (
@@ -26,10 +26,10 @@ ORDER = (
     ACTIVE,
     AHEAD,
     SOURCE_OFFSET_GONE,
-    checkpoints.BEFORE_LEDGER,
-    checkpoints.TOPIC_GONE,
-    checkpoints.NO_MIRROR,
-    checkpoints.NOTHING_COPIED,
+    group_translation.BEFORE_LEDGER,
+    group_translation.TOPIC_GONE,
+    group_translation.NO_MIRROR,
+    group_translation.NOTHING_COPIED,
     SWITCHED_OFF,
     NOT_COPIED,
     DUE,
@@ -55,20 +55,20 @@ class Reason:
 class Rights:
     """What the target's brokers tell about groups that are active or to be written, and topics to be committed for."""
 
-    groups: Mapping[str, Description]
+    groups: Mapping[str, GroupDescription]
     topics: Mapping[str, bool | None]
 
 
 def reason(
     flow: Flow,
-    one: Translated,
+    one: TranslatedOffset,
     at: PartitionPosition,
     missing: Missing | WireError | None,
-    seen: OnTarget,
+    seen: TargetGroups,
     rights: Rights,
 ) -> Reason:
     """For one partition of a group that the flow takes care of."""
-    if isinstance(one.answer, Unknown):
+    if isinstance(one.answer, NotTranslatable):
         return _untranslated(flow, one, one.answer, at)
     place = at.partition.mirror, one.partition
     verdict = seen.verdict(one.group, place, one.answer)
@@ -108,33 +108,33 @@ def unreadable(error: object, alias: str, group: str) -> Reason:
     return Reason(UNREADABLE, f"{alias} does not tell its offsets: {error}", f"see to the brokers of {alias}")
 
 
-def _untranslated(flow: Flow, one: Translated, answer: Unknown, at: PartitionPosition) -> Reason:
+def _untranslated(flow: Flow, one: TranslatedOffset, answer: NotTranslatable, at: PartitionPosition) -> Reason:
     source, target = flow.source.alias, flow.target.alias
     gone = _gone(flow, one, at)
-    if gone and answer.reason in (checkpoints.BEFORE_LEDGER, checkpoints.NOTHING_COPIED):
+    if gone and answer.reason in (group_translation.BEFORE_LEDGER, group_translation.NOTHING_COPIED):
         return Reason(SOURCE_OFFSET_GONE, gone, f"let the group read on {source}, or set its offset there")
     advice = {
         NO_PERMISSION: "allow DESCRIBE and READ on it",
-        checkpoints.TOPIC_GONE: f"nothing: what the group has on {target} stays",
-        checkpoints.NO_MIRROR: "run the flow, which creates it",
-        checkpoints.NOTHING_COPIED: "run the flow",
-        checkpoints.BEFORE_LEDGER: f"comes when the group has read on {source} up to what Heliograph has copied",
+        group_translation.TOPIC_GONE: f"nothing: what the group has on {target} stays",
+        group_translation.NO_MIRROR: "run the flow, which creates it",
+        group_translation.NOTHING_COPIED: "run the flow",
+        group_translation.BEFORE_LEDGER: f"comes when the group has read on {source} up to what Heliograph has copied",
     }
     return Reason(answer.reason, answer.text, advice.get(answer.reason, f"see to the brokers of {target}"))
 
 
-def _early(one: Translated) -> str:
+def _early(one: TranslatedOffset) -> str:
     return f"; it would read some records again: {one.why}" if one.why else ""
 
 
-def _gone(flow: Flow, one: Translated, at: PartitionPosition) -> str:
+def _gone(flow: Flow, one: TranslatedOffset, at: PartitionPosition) -> str:
     if at.source_start is None or one.committed.offset >= at.source_start:
         return ""
     where = f"{flow.source.alias} begins at {at.source_start} now"
     return f"offset {one.committed.offset} is gone, {where}: a reader there goes by its auto.offset.reset"
 
 
-def _active(flow: Flow, state: str, about: Description | None) -> Reason:
+def _active(flow: Flow, state: str, about: GroupDescription | None) -> Reason:
     who = f"state {state}"
     if about is not None and about.members:
         more = len(about.members) - _NAMED

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Collection, Mapping
 
-from heliograph.control.takeover import StillRunning, take_over, tell
-from heliograph.control.topic_sync import Synced, sync_topics
+from heliograph.control.takeover import StillRunning, log_take_over, take_over
+from heliograph.control.topic_sync import TopicSyncResult, sync_topics
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
@@ -25,7 +25,7 @@ class Mirrors:
         self._ledger = ledger
         self._shape: dict[str, tuple[str, int]] = {}
         self._looked_at: set[MirrorPartition] = set()  # whether they are to be taken over from MM2
-        self.synced = Synced({}, {})
+        self.synced = TopicSyncResult({}, {})
         self.partitions: tuple[MirrorPartition, ...] = ()
         self.have_ids = False  # all topics; brokers before 2.8 give them none
 
@@ -79,7 +79,7 @@ class Mirrors:
                 raise
             log.error("%s: %s", self.flow.name, running)
             return
-        tell(self.flow, outcome)
+        log_take_over(self.flow, outcome)
         self._looked_at.update(set(fresh) - outcome.refused.keys())
 
     def _shape_of(self, topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:

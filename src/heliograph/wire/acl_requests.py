@@ -1,4 +1,4 @@
-"""Access rules of topics: reading and adding them; and what we ourselves may do."""
+"""ACLs of topics: describing and creating them; and which operations we are allowed ourselves."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ ANY, LITERAL = 1, 3
 READ, WRITE, DELETE, ALL = 3, 4, 6, 2
 DENY, ALLOW = 2, 3
 _SECURITY_DISABLED = 54
-_AT_ONCE = 1000
-_NOT_TOLD = 31
+_ACLS_PER_REQUEST = 1000
+_NOT_SET = 31  # instead of operations, from brokers that do not tell them
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:
-    """A rule about one topic, with the numbers that Kafka's protocol uses."""
+    """An ACL of a topic, with the numbers of Kafka's protocol."""
 
     name: str
     pattern: int
@@ -36,12 +36,12 @@ class Acl:
 
 
 def may(operation: int, allowed: set[int] | None) -> bool | None:
-    """By the operations that a broker allows us on something; None if it does not say (before 2.3)."""
-    return None if allowed is None or _NOT_TOLD in allowed else operation in allowed
+    """Whether an operation is among the authorized ones; None if the broker does not tell them (before 2.3)."""
+    return None if allowed is None or _NOT_SET in allowed else operation in allowed
 
 
 async def may_do(client: ClusterClient, operation: int, topics: Collection[str]) -> dict[str, bool | None]:
-    """Whether we may do this to each of some topics; None if the cluster does not say."""
+    """Whether we are allowed an operation on each topic; None if the broker does not tell."""
     if not topics:
         return {}
     request = MetadataRequest(
@@ -49,13 +49,12 @@ async def may_do(client: ClusterClient, operation: int, topics: Collection[str])
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=True,
     )
-    await client.metadata([])
-    answer = await (await client.connection(next(iter(client.brokers)))).request(request, newest=12, oldest=4)
-    return {one.name: may(operation, one.authorized_operations) for one in answer.topics}
+    answer = await client.ask_any(lambda connection: connection.request(request, newest=12, oldest=4))
+    return {topic.name: may(operation, topic.authorized_operations) for topic in answer.topics}
 
 
 async def topic_acls(client: ClusterClient) -> set[Acl] | None:
-    """All rules about topics; None where the cluster checks no access at all."""
+    """All ACLs of topics; None where the cluster has no authorizer."""
     request = DescribeAclsRequest(
         resource_type_filter=TOPIC,
         resource_name_filter=None,
@@ -71,33 +70,34 @@ async def topic_acls(client: ClusterClient) -> set[Acl] | None:
     if answer.error_code:
         raise BrokerError(answer.error_code, answer.error_message)
     return {
-        Acl(found.resource_name, found.pattern_type, one.principal, one.host, one.operation, one.permission_type)
-        for found in answer.resources
-        for one in found.acls
+        Acl(resource.resource_name, resource.pattern_type, acl.principal, acl.host, acl.operation, acl.permission_type)
+        for resource in answer.resources
+        for acl in resource.acls
     }
 
 
 async def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> list[BrokerError | None]:
-    """Each one's outcome, in the same order."""
+    """The outcome of each, in the same order."""
     creation = CreateAclsRequest.AclCreation
     outcomes: list[BrokerError | None] = []
-    for start in range(0, len(acls), _AT_ONCE):
+    for start in range(0, len(acls), _ACLS_PER_REQUEST):
         request = CreateAclsRequest(
             creations=[
                 creation(
                     resource_type=TOPIC,
-                    resource_name=one.name,
-                    resource_pattern_type=one.pattern,
-                    principal=one.principal,
-                    host=one.host,
-                    operation=one.operation,
-                    permission_type=one.permission,
+                    resource_name=acl.name,
+                    resource_pattern_type=acl.pattern,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
                 )
-                for one in acls[start : start + _AT_ONCE]
+                for acl in acls[start : start + _ACLS_PER_REQUEST]
             ]
         )
         answer = await (await client.controller()).request(request, oldest=1)
         outcomes += [
-            BrokerError(one.error_code, one.error_message) if one.error_code else None for one in answer.results
+            BrokerError(result.error_code, result.error_message) if result.error_code else None
+            for result in answer.results
         ]
     return outcomes

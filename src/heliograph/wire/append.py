@@ -1,7 +1,7 @@
 """Appending raw batches: one Produce request with one batch for each of several partitions.
 
-Encoded by hand in pieces, so that fetched bytes are sent from where they lie. Versions 3 to 8 share one layout and
-every broker since 0.11 takes one of them; 8 brings the message of a refused record.
+Encoded by hand in pieces, so that fetched bytes are sent without a copy. Versions 3 to 8 have one layout, and every
+broker since 0.11 supports one of them; 8 adds the error messages of single records.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ _ALL_IN_SYNC_REPLICAS = -1
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """A broker's answer for one partition."""
+    """The answer for one partition."""
 
     topic: str
     partition: int
     error: int
     base_offset: int
     message: str | None
-    bad: tuple[tuple[int, str], ...] = ()  # places in the batch of the records that are to blame, and why
-    throttled: float = 0.0  # seconds that the broker tells us to stay away
+    bad: tuple[tuple[int, str], ...] = ()  # indexes of the records that were refused, and why
+    throttled: float = 0.0  # throttle time, in seconds
 
 
 def takes_zstd(connection: Connection) -> bool:
@@ -41,7 +41,7 @@ def append(
     timeout: float,
     transactional_id: str | None = None,
 ) -> asyncio.Future[list[Appended]]:
-    """Send one batch each (given in pieces) to several partitions, acknowledged by all in-sync replicas."""
+    """Sends a batch (in pieces) to each of several partitions, with acks=all."""
     topics: dict[str, list[tuple[int, Sequence[Buffer]]]] = {}
     for topic, partition, pieces in batches:
         topics.setdefault(topic, []).append((partition, pieces))
@@ -59,17 +59,17 @@ def append(
         return [
             Appended(
                 topic.name,
-                one.index,
-                one.error_code,
-                one.base_offset,
-                getattr(one, "error_message", None),
-                tuple((bad.batch_index, bad.batch_index_error_message or "") for bad in one.record_errors or ())
-                if one.error_code and version >= 8
+                part.index,
+                part.error_code,
+                part.base_offset,
+                getattr(part, "error_message", None),
+                tuple((bad.batch_index, bad.batch_index_error_message or "") for bad in part.record_errors or ())
+                if part.error_code and version >= 8
                 else (),
                 response.throttle_time_ms / 1000,
             )
             for topic in response.responses
-            for one in topic.partition_responses
+            for part in topic.partition_responses
         ]
 
     return connection.send_parts(_PRODUCE, version, parts, decode)

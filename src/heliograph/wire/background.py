@@ -1,4 +1,4 @@
-"""Waiting for something that blocks, without being held by it."""
+"""Running a blocking call without blocking the event loop, or the end of the process."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
-    """Run something that blocks in a daemon thread: one that never returns must not keep the process alive."""
+    """Runs a blocking function in a daemon thread: one that never returns must not keep the process alive."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -1,7 +1,7 @@
-"""Record batches as bytes: find them, read their headers, write the header that a mirror needs.
+"""Record batches as bytes: finds them, reads their headers, writes the header that a mirror needs.
 
 Nothing here decodes a record. The layout (61 bytes of header) is Kafka's DefaultRecordBatch; the broker's rules
-that decide what must change are in the comments of `rewrite`.
+that decide what must change are in the docstring of `rewrite`.
 """
 
 import struct
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 HEADER = 61
-LOG_OVERHEAD = 12  # baseOffset and batchLength: what stands before the part that batchLength counts
+LOG_OVERHEAD = 12  # baseOffset and batchLength, which batchLength does not count
 _CRC_FROM = 21
 _MAGIC_AT = 16  # in all formats
 
-# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
+# baseOffset, (batchLength), partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
 # maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
-_LAYOUT = struct.Struct(">qiibIhiqqqhii")
+_LAYOUT = struct.Struct(">q4xibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 SEQUENCES = 1 << 31
@@ -32,18 +32,17 @@ CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 
 class BadBatch(ValueError):
-    """Bytes that should be a record batch are not: wrong checksum, impossible length."""
+    """Bytes are not a valid record batch: wrong checksum, impossible length."""
 
 
 class Batch(NamedTuple):
-    """One record batch, with its bytes still in the memory that it was fetched into.
+    """A record batch. `data` is a view of the memory that it was fetched into.
 
-    A message of the old formats 0 and 1 (which may be a compressed set of them) comes as a batch of its own, of which
-    only offset, format and bytes can be trusted; its offset is that of its last record.
+    A message of the old formats 0 and 1 (which may be a compressed set of them) is a batch of its own, of which only
+    offset, magic and bytes are valid; its offset is that of its last record.
     """
 
     base_offset: int
-    length: int  # of what follows this field
     leader_epoch: int
     magic: int
     crc: int
@@ -54,7 +53,7 @@ class Batch(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple's method of that name, which nobody needs here
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed
     data: memoryview
 
     @property
@@ -83,7 +82,7 @@ class Batch(NamedTuple):
 
     @property
     def dense(self) -> bool:
-        """Whether every offset from first to last has its record, as in a batch that no compaction has touched."""
+        """Whether every offset from first to last has a record; not so after compaction."""
         return self.count == self.last_offset_delta + 1
 
     def intact(self) -> bool:
@@ -91,18 +90,18 @@ class Batch(NamedTuple):
 
     def same_records(self, other: "Batch") -> bool:
         """Whether both hold the same records, bytes and times, compressed in the same way."""
-        mine = (self.count, self.base_timestamp, self.max_timestamp, self.attributes & _CODEC_AND_TIME)
-        its = (other.count, other.base_timestamp, other.max_timestamp, other.attributes & _CODEC_AND_TIME)
-        return mine == its and self.records == other.records
+        own_fields = (self.count, self.base_timestamp, self.max_timestamp, self.attributes & _CODEC_AND_TIME)
+        other_fields = (other.count, other.base_timestamp, other.max_timestamp, other.attributes & _CODEC_AND_TIME)
+        return own_fields == other_fields and self.records == other.records
 
     @property
     def records(self) -> memoryview:
-        """The records section, which a copied batch keeps byte for byte."""
+        """The records section, which a copy keeps byte for byte."""
         return self.data[HEADER:]
 
 
 def split(data: bytes | memoryview) -> Iterator[Batch]:
-    """The whole batches in a fetched chunk; a batch cut off at the end (by the fetch's size limit) is left out."""
+    """The complete batches of a fetched chunk; one that the fetch's size limit cuts off is left out."""
     view = memoryview(data)
     at = 0
     while (batch := batch_at(view, at)) is not None:
@@ -111,22 +110,22 @@ def split(data: bytes | memoryview) -> Iterator[Batch]:
 
 
 def batch_at(view: memoryview, at: int) -> Batch | None:
-    """The batch that begins at this place, if it is whole."""
+    """The batch that begins at index `at`, if it is complete."""
     left = len(view) - at
     if left <= _MAGIC_AT:
         return None
     size = LOG_OVERHEAD + int.from_bytes(view[at + 8 : at + 12], "big", signed=True)
     if size <= _MAGIC_AT or (size < HEADER and view[at + _MAGIC_AT] == 2):
-        raise BadBatch(f"a record batch says that it is {size} bytes long")
+        raise BadBatch(f"a record batch has an impossible length of {size} bytes")
     return one_batch(view[at : at + size]) if size <= left else None
 
 
 def one_batch(data: memoryview) -> Batch:
-    """The batch that these bytes are."""
+    """The batch that consists of these bytes."""
     if data[_MAGIC_AT] == 2:
         return Batch._make((*_LAYOUT.unpack_from(data), data))
     offset = int.from_bytes(data[:8], "big", signed=True)
-    return Batch(offset, len(data) - LOG_OVERHEAD, -1, data[_MAGIC_AT], 0, 0, 0, -1, -1, -1, -1, -1, 0, data)
+    return Batch(offset, -1, data[_MAGIC_AT], 0, 0, 0, -1, -1, -1, -1, -1, 0, data)
 
 
 def sequence(offset: int) -> int:
@@ -135,14 +134,14 @@ def sequence(offset: int) -> int:
 
 
 def rewrite(batch: Batch, producer_id: int, base_sequence: int, transaction_epoch: int | None = None) -> bytes:
-    """The header to send in front of `batch.records`; with an epoch, as a part of that producer's transaction.
+    """The header to send before `batch.records`; with an epoch, as part of that producer's transaction.
 
     - baseOffset must be 0 (INVALID_RECORD otherwise); the leader epoch is overwritten by the broker.
-    - The producer fields become ours: a source's own would be taken for a local producer's retry, or refused.
-    - The delete-horizon flag must go: the target's cleaner would drop tombstones early. Timestamps stay.
-    - The transactional flag must go (INVALID_TXN_STATE): what is copied is committed, and needs no transaction here. It
-      stays for what was aborted, and is aborted again.
-    - Everything else, and all bytes after the header, stay; so the checksum covers new header and old records.
+    - The producer fields become ours: the source's would be taken for a retry of a local producer, or be refused.
+    - The delete-horizon flag is removed: the target's cleaner would drop tombstones early. Timestamps stay.
+    - The transactional flag is removed (INVALID_TXN_STATE): what is copied is committed, and needs no transaction here.
+      It stays for aborted batches, which are aborted again.
+    - Everything else, and all bytes after the header, stay; the checksum covers the new header and the old records.
     """
     attributes = batch.attributes & ~(_DELETE_HORIZON | _TRANSACTIONAL)
     if transaction_epoch is not None:

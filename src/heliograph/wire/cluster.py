@@ -1,15 +1,17 @@
-"""A client of one cluster: finds brokers, keeps one connection to each, knows who leads what.
+"""A client of one cluster: finds brokers, keeps one connection to each, reads metadata.
 
-Makes one attempt per call and reports failure; when to try again is the caller's business. The copier has its
-own recovery path, and a command on a terminal should rather fail than wait.
+Does not retry: the copier has its own recovery path, and a command on a terminal should fail rather than wait. A
+request that any broker can answer goes to the next broker when one fails or stays silent (`ask_any`).
 """
 
 import asyncio
 import time
 import uuid
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from kafka.protocol.metadata import MetadataRequest
 
@@ -17,26 +19,27 @@ from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable, WireError
 
+T = TypeVar("T")
 NO_ID = uuid.UUID(int=0)
+# Seconds until the next address, or the next broker, is asked as well.
+_CONNECT_HEAD_START = 0.5
+_ANSWER_HEAD_START = 2.0
+_RECONNECT_BACKOFF = 1.0
 
 
 def id_text(topic_id: uuid.UUID) -> str:
-    """For what is written down; empty where there is none."""
+    """A topic id as internal topics hold it; empty where there is none."""
     return topic_id.hex if topic_id.int else ""
 
 
-def are_different(one_id: str, other_id: str) -> bool:
-    """Whether these are of two topics; an empty one tells nothing."""
-    return bool(one_id) and bool(other_id) and one_id != other_id
-
-
-_HEAD_START = 0.5
-_SHUN = 1.0
+def are_different(topic_id: str, other_id: str) -> bool:
+    """Whether two ids belong to different topics. An empty id (brokers before 2.8) is never different."""
+    return bool(topic_id) and bool(other_id) and topic_id != other_id
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a cluster says of one topic. `id` is all zeros on brokers that have no topic ids (before 2.8)."""
+    """Metadata of one topic. `id` is all zeros on brokers that have no topic ids (before 2.8)."""
 
     name: str
     id: uuid.UUID
@@ -61,32 +64,92 @@ class ClusterClient:
         self._controller = -1
         self._connections: dict[int, Connection] = {}
         self._opening: dict[int, asyncio.Lock] = {}
-        self._seed: Connection | None = None
-        self._finding = asyncio.Lock()
-        self._shunned: dict[int, float] = {}  # broker -> when it may be tried again
+        self._bootstrap: Connection | None = None
+        self._bootstrapping = asyncio.Lock()
+        self._failures = 0  # calls of `ask_any` that no broker answered
+        self._answered_last: Connection | None = None
+        self._backoff_until: dict[int, float] = {}  # by broker
 
     async def connect(self) -> None:
-        """Reach any broker of the cluster, or raise Unreachable with what each address said."""
+        """Connects to any broker of the cluster, or raises Unreachable with the error of each address."""
         await self.metadata([])
 
     async def metadata(self, topics: Iterable[str] | None) -> Metadata:
         """Brokers, and leaders of the named topics (None: of all). Topics that do not exist carry an error."""
-        connection = await self._any()
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         # Version 0 cannot ask for no topics, 4 is the first that can forbid creating them.
-        answer = await connection.request(request, newest=12, oldest=4)
-        self.brokers = {one.node_id: (one.host, one.port) for one in answer.brokers}
+        answer = await self.ask_any(lambda connection: connection.request(request, newest=12, oldest=4))
+        self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         self._controller = answer.controller_id
         return Metadata(
             self.brokers,
             answer.controller_id,
             answer.cluster_id or "",
-            {one.name: _topic(one) for one in answer.topics if one.name is not None},
+            {topic.name: _topic(topic) for topic in answer.topics if topic.name is not None},
         )
 
+    async def ask_any(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
+        """Returns the answer to requests that any broker can answer, and that may be sent twice.
+
+        The broker that answered last is asked first. When it fails or is silent for a moment the next one is asked as
+        well, and the first answer counts. Raises the error, or Unreachable with all of them, when none answers.
+        """
+
+        async def attempt(connect: Callable[[], Awaitable[Connection]]) -> tuple[Connection, T]:
+            connection = await connect()
+            return connection, await ask(connection)
+
+        if not self._open_connections():
+            await self._connect_bootstrap()
+        candidates = self._candidates()
+        give_up_at = time.monotonic() + self.cluster.request_timeout
+        errors: list[WireError] = []
+        waiting: set[asyncio.Task[tuple[Connection, T]]] = set()
+        try:
+            while waiting or (candidates and time.monotonic() < give_up_at):
+                if candidates:
+                    task = asyncio.create_task(attempt(candidates.popleft()))
+                    task.add_done_callback(_retrieve_exception)
+                    waiting.add(task)
+                head_start = _ANSWER_HEAD_START if candidates else None
+                done, waiting = await asyncio.wait(waiting, timeout=head_start, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    try:
+                        self._answered_last, answer = task.result()
+                    except WireError as error:
+                        errors.append(error)
+                    else:
+                        return answer
+        finally:
+            for task in waiting:
+                task.cancel()
+        self._failures += 1
+        if len(errors) == 1:
+            raise errors[0]
+        raise Unreachable("; ".join(dict.fromkeys(map(str, errors))))
+
+    def _candidates(self) -> deque[Callable[[], Awaitable[Connection]]]:
+        """How to get a connection to each broker: open ones first, and the one that answered last before all."""
+
+        async def existing(connection: Connection) -> Connection:
+            return connection
+
+        connections = sorted(self._open_connections(), key=lambda connection: connection is not self._answered_last)
+        unconnected = [node for node in self.brokers if node not in self._connections or self._connections[node].closed]
+        return deque(
+            [
+                *(partial(existing, connection) for connection in connections),
+                *(partial(self.connection, node) for node in unconnected),
+            ]
+        )
+
+    def _open_connections(self) -> list[Connection]:
+        known = (*self._connections.values(), self._bootstrap)
+        return [connection for connection in known if connection is not None and not connection.closed]
+
     async def connection(self, node: int) -> Connection:
-        """The connection to one broker, opened if need be."""
+        """The shared connection to a broker, opened on first use."""
         connection = self._connections.get(node)
         if connection is not None and not connection.closed:
             return connection
@@ -106,62 +169,66 @@ class ClusterClient:
         """A further connection to a broker, for requests that hold up others (long polls). The caller closes it."""
         if node not in self.brokers:
             raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")
-        if time.monotonic() < self._shunned.get(node, 0.0):
+        if time.monotonic() < self._backoff_until.get(node, 0.0):
             raise Unreachable(f"broker {node} of cluster {self.cluster.alias} could not be reached a moment ago")
         try:
             return await self._open(*self.brokers[node])
         except Unreachable:
-            # Many may be waiting for this broker; let them not wait for the same disappointment one by one.
-            self._shunned[node] = time.monotonic() + _SHUN
+            # Callers that wait for the same broker must not run into the connect timeout one after the other.
+            self._backoff_until[node] = time.monotonic() + _RECONNECT_BACKOFF
             raise
 
     @property
     def requests(self) -> int:
-        """How many were sent so far on the connections that are open now."""
-        connections = {id(one): one for one in (*self._connections.values(), self._seed) if one is not None}
-        return sum(one.requests for one in connections.values())
+        """Requests sent so far on the connections that are open now."""
+        return sum(connection.requests for connection in self._open_connections())
 
     def close(self) -> None:
-        for connection in (*self._connections.values(), self._seed):
-            if connection is not None:
-                connection.close()
+        for connection in self._open_connections():
+            connection.close()
 
-    async def _any(self) -> Connection:
-        for connection in (*self._connections.values(), self._seed):
-            if connection is not None and not connection.closed:
-                return connection
-        async with self._finding:
-            if self._seed is None or self._seed.closed:
-                self._seed = await self._find()
-        return self._seed
+    async def _connect_bootstrap(self) -> Connection:
+        async with self._bootstrapping:
+            if self._bootstrap is None or self._bootstrap.closed:
+                self._bootstrap = await self._first_reachable()
+        return self._bootstrap
 
-    async def _find(self) -> Connection:
-        """The first address that answers, each tried a moment after the one before: a dead one costs little."""
-        # The bootstrap addresses first: they are what the operator can see and change.
-        addresses = list(dict.fromkeys((*self.cluster.bootstrap_servers, *self.brokers.values())))
+    async def _first_reachable(self) -> Connection:
+        """Connects to the first address that answers. Each is tried a moment after the one before, so that a dead
+        address costs little."""
+        # After a failure another one goes first: the first may accept connections and answer no request.
+        servers = self.cluster.bootstrap_servers
+        turn = self._failures % max(1, len(servers))
+        addresses = list(dict.fromkeys((*servers[turn:], *servers[:turn], *self.brokers.values())))
 
-        async def later(turn: int, host: str, port: int) -> Connection:
-            await asyncio.sleep(turn * _HEAD_START)
+        async def delayed(position: int, host: str, port: int) -> Connection:
+            await asyncio.sleep(position * _CONNECT_HEAD_START)
             return await self._open(host, port)
 
-        tries = [asyncio.create_task(later(turn, *address)) for turn, address in enumerate(addresses)]
-        said = []
+        attempts = [asyncio.create_task(delayed(position, *address)) for position, address in enumerate(addresses)]
+        errors = []
         try:
-            for one in asyncio.as_completed(tries):
+            for attempt in asyncio.as_completed(attempts):
                 try:
-                    return await one
+                    return await attempt
                 except WireError as error:
-                    said.append(str(error))
+                    errors.append(str(error))
         finally:
-            for task in tries:
+            for task in attempts:
                 task.cancel()
-        raise Unreachable("; ".join(said))
+        raise Unreachable("; ".join(errors))
 
     async def _open(self, host: str, port: int) -> Connection:
         return await Connection.open(host, port, self.cluster.client_id, self.cluster.request_timeout)
 
 
-def _topic(one: Any) -> Topic:
-    leaders = {part.partition_index: part.leader_id for part in one.partitions}
-    epochs = {part.partition_index: part.leader_epoch for part in one.partitions}
-    return Topic(one.name, one.topic_id or NO_ID, bool(one.is_internal), leaders, one.error_code, epochs)
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Nobody may be waiting for the answer any more; asyncio would log its error."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _topic(topic: Any) -> Topic:
+    leaders = {part.partition_index: part.leader_id for part in topic.partitions}
+    epochs = {part.partition_index: part.leader_epoch for part in topic.partitions}
+    return Topic(topic.name, topic.topic_id or NO_ID, bool(topic.is_internal), leaders, topic.error_code, epochs)

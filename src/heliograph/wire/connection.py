@@ -1,8 +1,8 @@
-"""One TCP connection to one broker: requests go out in a pipeline, answers come back in the same order.
+"""One TCP connection to one broker: requests are pipelined, answers come back in the same order.
 
-A frame larger than the small receive buffer is read straight into memory of its own (recv_into), so a fetched
-megabyte is copied once by the kernel and once when the message is decoded, and never in pieces.
-Opening includes the version negotiation. Reconnecting and choosing a broker belong to `cluster.py`.
+A frame larger than the small receive buffer is read straight into memory of its own (recv_into): a fetched megabyte is
+copied once by the kernel and once when the message is decoded. Opening includes the negotiation of API versions.
+Reconnecting and choosing a broker belong to `cluster.py`.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from heliograph import __version__
 from heliograph.wire.background import in_thread
 from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Unreachable, WireError
 
-_SMALL = 64 * 1024
-# A broker that is there answers at once; a dead address must not hold up the others for a whole request timeout.
-_CONNECT_WITHIN = 5.0
-# A length field beyond this is not a Kafka frame: an HTTP or TLS port answers with bytes that read as gigabytes.
+_SMALL_BUFFER = 64 * 1024
+# A broker that is up answers at once; a dead address must not hold up the others for a whole request timeout.
+_CONNECT_TIMEOUT = 5.0
+# A longer frame is not Kafka's: an HTTP or TLS port answers with bytes that read as gigabytes.
 _LARGEST_FRAME = 1 << 30
 _LENGTH = struct.Struct(">i")
 
@@ -51,19 +51,19 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._pending: deque[_Pending] = deque()
         self._correlation = 0
-        self._small = bytearray(_SMALL)
+        self._small = bytearray(_SMALL_BUFFER)
         self._small_fill = 0
         self._frame: bytearray | None = None
         self._frame_fill = 0
-        self._watch: asyncio.TimerHandle | None = None
-        self._heard = 0.0  # when the last answer came
+        self._timer: asyncio.TimerHandle | None = None
+        self._last_answer = 0.0
 
     @classmethod
     async def open(cls, host: str, port: int, client_id: str, timeout: float) -> "Connection":
         address = f"{host}:{port}"
-        patience = min(timeout, _CONNECT_WITHIN)
+        connect_timeout = min(timeout, _CONNECT_TIMEOUT)
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(connect_timeout):
                 connection = await cls._connect(host, port, lambda: cls(address, client_id, timeout))
                 try:
                     await connection._negotiate()
@@ -71,17 +71,17 @@ class Connection(asyncio.BufferedProtocol):
                     connection.close()
                     raise
         except TimeoutError as error:
-            raise Unreachable(f"{address} did not answer within {patience:g} s") from error
+            raise Unreachable(f"{address} did not answer within {connect_timeout:g} s") from error
         except (OSError, UnicodeError) as error:
             raise Unreachable(f"{address}: {getattr(error, 'strerror', None) or error}") from error
         return connection
 
     @staticmethod
     async def _connect(host: str, port: int, factory: Callable[[], "Connection"]) -> "Connection":
-        # Not by asyncio's own resolver: its threads are joined when a loop ends, and a name server may take minutes.
-        found = await in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        # Not by asyncio's resolver: its threads are joined when a loop ends, and a name server may take minutes.
+        addresses = await in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         problem: OSError = OSError("no address")
-        for *_kind, (ip, *_rest) in found:
+        for *_kind, (ip, *_rest) in addresses:
             try:
                 transport, connection = await asyncio.get_running_loop().create_connection(factory, str(ip), port)
             except OSError as error:
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         raise problem
 
     async def _negotiate(self) -> None:
-        # A broker that does not know our ApiVersions version answers in version 0, with UNSUPPORTED_VERSION.
+        # A broker that does not support our version of ApiVersions answers UNSUPPORTED_VERSION in version 0.
         for version in (3, 0):
             request = ApiVersionsRequest(
                 version=version, client_software_name="heliograph", client_software_version=__version__
@@ -108,10 +108,10 @@ class Connection(asyncio.BufferedProtocol):
             answer = ApiVersionsResponse.decode(frame, version=version)
             self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
             return
-        raise Unreachable(f"{self.address} speaks no version of Kafka's protocol that we know")
+        raise Unreachable(f"{self.address} supports no version of ApiVersions that Heliograph knows")
 
     def version(self, api_key: int, newest: int, oldest: int = 0) -> int:
-        """The newest version of a request that both sides know, within what the caller can handle."""
+        """The newest version of a request that both sides support, within the caller's limits."""
         low, high = self.versions.get(api_key, (1, 0))
         chosen = min(high, newest)
         if chosen < max(low, oldest):
@@ -120,15 +120,15 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def requests(self) -> int:
-        """How many were sent so far."""
+        """Requests sent so far."""
         return self._correlation
 
     def knows(self, api_key: int, version: int = 0) -> bool:
-        """Whether this broker takes such requests, of this version or a newer one."""
+        """Whether the broker supports a request, in this version or a newer one."""
         return api_key in self.versions and self.versions[api_key][1] >= version
 
     async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
-        """Send one of kafka-python's request messages and wait for its response message."""
+        """Sends one of kafka-python's request messages and returns its response message."""
         known = int(message.max_version)
         version = self.version(message.API_KEY, known if newest is None else min(newest, known), oldest)
         return await self._transmit(message, version)
@@ -142,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._write([message.encode(framed=True, header=True)], decode)
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
-        """Send a request whose body the caller has encoded in pieces (header version 1: no tagged fields)."""
+        """Sends a request that the caller has encoded in pieces (header version 1: no tagged fields)."""
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         name = self.client_id.encode()
         head = struct.pack(f">hhih{len(name)}s", api_key, version, self._correlation, len(name), name)
@@ -165,22 +165,22 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed:
             return
         self.closed = True
-        if self._watch is not None:
-            self._watch.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         for pending in self._pending:
             if not pending.answer.done():
                 pending.answer.set_exception(Unreachable(f"{self.address}: {reason}"))
-                pending.answer.exception()  # nobody may be waiting any more; do not warn about that
+                pending.answer.exception()  # marks it as retrieved: nobody may be waiting any more
         self._pending.clear()
 
-    # --- asyncio's side -------------------------------------------------------------------------------------
+    # --- called by asyncio --------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # The copier bounds the bytes that it hands over; the transport need not pause us.
+        # The copier limits the bytes in flight; the transport need not pause it.
         transport.set_write_buffer_limits(high=_LARGEST_FRAME)
         self._check_deadlines()
 
@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
         while fill - at >= 4:
             size = _LENGTH.unpack_from(small, at)[0]
             if not 4 <= size <= _LARGEST_FRAME:
-                self.close("what answers there is not a Kafka broker")
+                self.close("this is not a Kafka broker")
                 return
             at += 4
             if fill - at < size:
@@ -226,26 +226,26 @@ class Connection(asyncio.BufferedProtocol):
             return
         correlation = _LENGTH.unpack_from(frame, 0)[0]
         if not self._pending or self._pending[0].correlation != correlation:
-            self.close("answers are out of order")
+            self.close("the broker answers out of order")
             return
         pending = self._pending.popleft()
-        self._heard = time.monotonic()
+        self._last_answer = time.monotonic()
         if pending.answer.done():
             return
         try:
             result = pending.decode(memoryview(frame)[4:])
         except Exception as error:
-            pending.answer.set_exception(WireError(f"{self.address}: an answer could not be read: {error}"))
+            pending.answer.set_exception(WireError(f"{self.address}: an answer cannot be decoded: {error}"))
         else:
             pending.answer.set_result(result)
 
     def _check_deadlines(self) -> None:
-        # One timer per connection instead of one per request: thousands of requests a second pass here.
-        # A broker answers in turn, and late when it throttles us: the time for an answer counts from the one before.
-        if self._pending and max(self._pending[0].sent, self._heard) + self.timeout < time.monotonic():
+        # One timer per connection instead of one per request, of which there are thousands a second. A broker answers
+        # in order, and late when it throttles: the timeout counts from the answer before.
+        if self._pending and max(self._pending[0].sent, self._last_answer) + self.timeout < time.monotonic():
             self.close(f"no answer within {self.timeout:g} s")
         if not self.closed:
-            self._watch = asyncio.get_running_loop().call_later(min(1.0, self.timeout / 4), self._check_deadlines)
+            self._timer = asyncio.get_running_loop().call_later(min(1.0, self.timeout / 4), self._check_deadlines)
 
 
 def _decoder(response: Any, version: int) -> Decode:
@@ -255,7 +255,7 @@ def _decoder(response: Any, version: int) -> Decode:
 
 
 def _tags_end(frame: memoryview) -> int:
-    """Where the response header's tagged fields end (almost always one zero byte)."""
+    """Where the tagged fields of the response header end (almost always one zero byte)."""
     count, at = _uvarint(frame, 0)
     for _ in range(count):
         _tag, at = _uvarint(frame, at)

@@ -1,7 +1,7 @@
-"""Consumer groups: which there are and in what state, what they have committed, and committing for them.
+"""Consumer groups: listing, describing and deleting them; reading and committing their offsets.
 
-Asks for as many groups in one request as the broker allows: all at once since 3.0, before one by one. What went wrong
-with one group stands in its answer and does not hold up the others.
+One request has as many groups as the broker supports: all of a coordinator since 3.0, one before. Errors are returned
+per group, so that one group does not hold up the others.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ EMPTY, DEAD, UNKNOWN = "Empty", "Dead", "Unknown"
 _WITH_OFFSETS = frozenset({"consumer", "streams", ""})
 _OFFSET_FETCH = 9
 _GROUP_ID_NOT_FOUND = 69
-_COMMITS = 50  # under way at a time
+_COMMITS_IN_FLIGHT = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """-1 stands for a partition of which the group knows nothing, or whose offset was deleted."""
+    """An offset of -1 means that the group has none for the partition, or that it was deleted."""
 
     offset: int
     metadata: str = ""
@@ -41,25 +41,25 @@ Offsets = dict[TopicPartition, Committed]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A group of the cluster. `kind` is the protocol of its members, empty if it never had any; `state` is empty where
-    brokers do not tell (before 2.6)."""
+class GroupListing:
+    """A group in the answer to ListGroups. `kind` is the protocol type, empty if it never had members; `state` is empty
+    on brokers before 2.6."""
 
     kind: str
     state: str
 
     @property
     def has_offsets(self) -> bool:
-        """Connect workers and the like are groups, too, but nobody translates their offsets."""
+        """Connect workers and the like are groups, too, but have no offsets to translate."""
         return self.kind in _WITH_OFFSETS
 
     @property
     def is_share_group(self) -> bool:
-        """It has no committed offsets: brokers remember which records were acknowledged (KIP-932)."""
+        """A share group has no committed offsets: brokers track which records were acknowledged (KIP-932)."""
         return self.kind == "share"
 
 
-async def list_groups(client: ClusterClient) -> dict[str, Listed]:
+async def list_groups(client: ClusterClient) -> dict[str, GroupListing]:
     """All groups of the cluster."""
     await client.metadata([])
 
@@ -71,19 +71,19 @@ async def list_groups(client: ClusterClient) -> dict[str, Listed]:
 
     answers = await asyncio.gather(*(ask(node) for node in list(client.brokers)))
     return {
-        one.group_id: Listed(one.protocol_type, getattr(one, "group_state", "") or "")
+        group.group_id: GroupListing(group.protocol_type, getattr(group, "group_state", "") or "")
         for answer in answers
-        for one in answer.groups
+        for group in answer.groups
     }
 
 
 async def consumer_groups(client: ClusterClient) -> list[str]:
-    """Those whose offsets are translated."""
-    return sorted(group for group, one in (await list_groups(client)).items() if one.has_offsets)
+    """The groups that have offsets to translate."""
+    return sorted(group for group, listing in (await list_groups(client)).items() if listing.has_offsets)
 
 
 async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[str, str]:
-    """The state of each; DEAD for one that is not there. From the list, or asked for where that has none."""
+    """The state of each group; DEAD if it does not exist. From ListGroups, or DescribeGroups on brokers before 2.6."""
     listed = await list_groups(client)
     states = {group: listed[group].state if group in listed else DEAD for group in groups}
     unclear = [group for group, state in states.items() if not state]
@@ -91,23 +91,23 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
     for node, some in _by_node(await coordinators(client, unclear, GROUP)).items():
         connection = await client.connection(node)
         answer = await connection.request(DescribeGroupsRequest(groups=some, include_authorized_operations=False))
-        for one in answer.groups:
-            if one.error_code in (0, _GROUP_ID_NOT_FOUND):
-                states[one.group_id] = DEAD if one.error_code else one.group_state
+        for group in answer.groups:
+            if group.error_code in (0, _GROUP_ID_NOT_FOUND):
+                states[group.group_id] = DEAD if group.error_code else group.group_state
     return states
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """Who is in a group, as client id and host, and whether we may commit for it (None: the broker does not say)."""
+class GroupDescription:
+    """Members as "client id on host", and whether we may commit for the group (None: the broker does not tell)."""
 
     members: tuple[str, ...]
     may_commit: bool | None
 
 
-async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, Description]:
-    """A request per coordinator. Left out: groups of the new consumer protocol, and those of which nothing is told."""
-    found: dict[str, Description] = {}
+async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, GroupDescription]:
+    """One request per coordinator. Left out: groups of the new consumer protocol, and those with errors."""
+    descriptions: dict[str, GroupDescription] = {}
 
     async def ask(node: int, some: list[str]) -> None:
         request = DescribeGroupsRequest(groups=some, include_authorized_operations=True)
@@ -115,18 +115,18 @@ async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dic
             answer = await (await client.connection(node)).request(request, newest=5)
         except WireError:
             return
-        for one in answer.groups:
-            if not one.error_code:
-                members = tuple(f"{member.client_id} on {member.client_host.lstrip('/')}" for member in one.members)
-                found[one.group_id] = Description(members, may(READ, one.authorized_operations))
+        for group in answer.groups:
+            if not group.error_code:
+                members = tuple(f"{member.client_id} on {member.client_host.lstrip('/')}" for member in group.members)
+                descriptions[group.group_id] = GroupDescription(members, may(READ, group.authorized_operations))
 
-    found_at = _by_node(await coordinators(client, groups, GROUP))
-    await asyncio.gather(*(ask(node, some) for node, some in found_at.items()))
-    return found
+    by_node = _by_node(await coordinators(client, groups, GROUP))
+    await asyncio.gather(*(ask(node, some) for node, some in by_node.items()))
+    return descriptions
 
 
 async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> dict[str, Offsets | WireError]:
-    """What each group has committed, for all its partitions."""
+    """The committed offsets of each group, for all partitions."""
 
     async def ask(node: int, some: list[str]) -> dict[str, Offsets | WireError]:
         connection = await client.connection(node)
@@ -142,19 +142,19 @@ async def commit_offsets(
     wanted: Mapping[str, Mapping[TopicPartition, Committed]],
     ids: Mapping[str, uuid.UUID] | None = None,
 ) -> dict[str, WireError | None]:
-    """Commit for groups that have no members; a broker refuses it for one that has (UNKNOWN_MEMBER_ID). Each group's
-    outcome: the first error there was.
+    """Commits for groups without members; a broker refuses it for a group with members (UNKNOWN_MEMBER_ID). Returns
+    each group's first error.
 
-    With the ids of all topics, brokers from 4.1 on commit for these very topics and not for others of the same names
-    (UNKNOWN_TOPIC_ID). Earlier ones know names only.
+    With the ids of all topics, brokers from 4.1 on refuse to commit for recreated topics (UNKNOWN_TOPIC_ID). Earlier
+    brokers know names only.
     """
-    room = asyncio.Semaphore(_COMMITS)
+    in_flight = asyncio.Semaphore(_COMMITS_IN_FLIGHT)
 
     async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
         connection = await client.connection(node)
 
         async def commit(group: str) -> WireError | None:
-            async with room:
+            async with in_flight:
                 return await _commit(connection, group, wanted[group], ids or {})
 
         return dict(zip(some, await asyncio.gather(*map(commit, some)), strict=True))
@@ -163,11 +163,13 @@ async def commit_offsets(
 
 
 async def delete_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, WireError | None]:
-    """Each group's outcome. A broker refuses it for one that has members (NON_EMPTY_GROUP)."""
+    """Returns each group's error. A broker refuses it for a group with members (NON_EMPTY_GROUP)."""
 
     async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
         answer = await (await client.connection(node)).request(DeleteGroupsRequest(groups_names=some), newest=2)
-        return {one.group_id: BrokerError(one.error_code) if one.error_code else None for one in answer.results}
+        return {
+            result.group_id: BrokerError(result.error_code) if result.error_code else None for result in answer.results
+        }
 
     return await _of_coordinators(client, groups, ask)
 
@@ -177,7 +179,7 @@ async def _of_coordinators(
     groups: Collection[str],
     ask: Callable[[int, list[str]], Awaitable[Mapping[str, Answer | WireError]]],
 ) -> dict[str, Answer | WireError]:
-    """What each group's coordinator answers; asked again while it says that it has just got the group, or has not."""
+    """What the coordinator of each group answers; retried while coordinators load or move."""
     answers: dict[str, Answer | WireError] = {}
 
     async def ask_one(node: int, some: list[str]) -> None:
@@ -188,13 +190,13 @@ async def _of_coordinators(
 
     for _ in range(TRIES):
         try:
-            found_at = await coordinators(client, groups, GROUP)
+            nodes = await coordinators(client, groups, GROUP)
         except WireError:
             if not answers:
                 raise
-            break  # what the others have said stays true
-        answers.update({group: node for group, node in found_at.items() if isinstance(node, WireError)})
-        by_node = _by_node(found_at)
+            break  # the answers of the other coordinators stay valid
+        answers.update({group: node for group, node in nodes.items() if isinstance(node, WireError)})
+        by_node = _by_node(nodes)
         await asyncio.gather(*(ask_one(node, some) for node, some in by_node.items()))
         groups = [group for some in by_node.values() for group in some if _moves(answers[group])]
         if not groups:
@@ -210,12 +212,12 @@ def _moves(answer: object) -> bool:
 async def _commit(
     connection: Connection, group: str, offsets: Mapping[TopicPartition, Committed], ids: Mapping[str, uuid.UUID]
 ) -> WireError | None:
-    one = OffsetCommitRequest.OffsetCommitRequestTopic
+    topic_row = OffsetCommitRequest.OffsetCommitRequestTopic
     by_id = all(ids.get(topic, NO_ID).int for topic, _partition in offsets)
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), committed in offsets.items():
         by_topic.setdefault(topic, []).append(
-            one.OffsetCommitRequestPartition(
+            topic_row.OffsetCommitRequestPartition(
                 partition_index=partition,
                 committed_offset=committed.offset,
                 committed_leader_epoch=-1,
@@ -229,7 +231,7 @@ async def _commit(
         group_instance_id=None,
         retention_time_ms=-1,
         topics=[
-            one(name=topic, topic_id=ids.get(topic, NO_ID), partitions=partitions)
+            topic_row(name=topic, topic_id=ids.get(topic, NO_ID), partitions=partitions)
             for topic, partitions in by_topic.items()
         ],
     )
@@ -237,26 +239,26 @@ async def _commit(
         answer = await connection.request(request, newest=10 if by_id else 9)
     except WireError as error:
         return error
-    codes = [got.error_code for topic in answer.topics for got in topic.partitions if got.error_code]
+    codes = [part.error_code for topic in answer.topics for part in topic.partitions if part.error_code]
     return BrokerError(codes[0]) if codes else None
 
 
-def _by_node(found_at: Mapping[str, int | WireError]) -> dict[int, list[str]]:
+def _by_node(nodes: Mapping[str, int | WireError]) -> dict[int, list[str]]:
     by_node: dict[int, list[str]] = {}
-    for group, node in found_at.items():
+    for group, node in nodes.items():
         if not isinstance(node, WireError):
             by_node.setdefault(node, []).append(group)
     return by_node
 
 
 async def _fetch_many(connection: Connection, groups: list[str]) -> dict[str, Offsets | WireError]:
-    one = OffsetFetchRequest.OffsetFetchRequestGroup
+    group_row = OffsetFetchRequest.OffsetFetchRequestGroup
     request = OffsetFetchRequest(
-        groups=[one(group_id=group, member_id=None, member_epoch=-1, topics=None) for group in groups],
+        groups=[group_row(group_id=group, member_id=None, member_epoch=-1, topics=None) for group in groups],
         require_stable=False,
     )
     answer = await connection.request(request, newest=9, oldest=8)
-    return {got.group_id: _offsets_or_error(got) for got in answer.groups}
+    return {group.group_id: _offsets_or_error(group) for group in answer.groups}
 
 
 async def _fetch_one(connection: Connection, group: str) -> Offsets | WireError:

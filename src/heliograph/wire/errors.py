@@ -1,22 +1,22 @@
-"""What can go wrong between us and a broker, sorted by what the caller should do about it.
+"""Errors of requests to brokers, by what the caller should do.
 
-Codes that callers act on have a name here; all others are told apart by whether they pass by themselves.
+Codes that callers act on have a name here; of all others only whether they are transient matters.
 """
 
 import re
 
 import kafka.errors as kafka_errors
 
-# How a broker prints what it has not allowed: with addresses in its memory, other ones each time.
+# How a broker prints a request that is not authorized: with memory addresses, different ones each time.
 _REQUEST = re.compile(r"^Request Request\(.*\) ", re.DOTALL)
 
 
 class WireError(Exception):
-    """A request did not do what was asked."""
+    """A request failed."""
 
 
 class Unreachable(WireError):
-    """No broker of the cluster could be talked to: refused, timed out, cut off, or not a Kafka broker."""
+    """A broker or cluster cannot be reached: connection refused, timeout, disconnect, or not a Kafka broker."""
 
 
 class BrokerError(WireError):
@@ -44,7 +44,7 @@ def error_name(code: int) -> str:
 
 
 def lacking(code: int, right: str) -> str:
-    """What to add to the words about an error that may be a matter of access: the operation that must be allowed."""
+    """Text to append to an authorization error: the operation that must be allowed; empty for other errors."""
     return f" (the right {right} is missing)" if code in _FORBIDDEN else ""
 
 
@@ -78,7 +78,7 @@ FETCH_SESSION_TOPIC_ID_ERROR = 106
 COORDINATOR_MOVES = frozenset({COORDINATOR_LOAD_IN_PROGRESS, 15, 16})  # 15 not available, 16 another broker's now
 _FORBIDDEN = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 
-# Errors that pass by themselves or with fresh metadata: leaders move, replicas catch up, coordinators load.
+# Errors that a retry with fresh metadata resolves: leaders move, replicas catch up, coordinators load.
 TRANSIENT = frozenset(
     {
         UNKNOWN_TOPIC_OR_PARTITION,

@@ -1,6 +1,6 @@
-"""Fetching raw bytes from several partitions of one broker: once, or on and on in a session.
+"""Fetching raw bytes from several partitions of one broker: once, or continuously in a fetch session.
 
-In a session the broker remembers what was asked for: a request names only what changed, an answer only what has news.
+In a session the broker remembers the partitions: a request has only those that changed, an answer only those with data.
 """
 
 import uuid
@@ -43,11 +43,11 @@ class FetchPartition:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A broker's answer for one partition. `end` is where a reader of this isolation ends now, -1 if it did not say;
-    `high_watermark` is where one of uncommitted records does.
+    """The answer for one partition. `end` is the end for this isolation level (last stable offset or high watermark),
+    -1 if the broker did not tell it.
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
-    offset up to which the log is still the one that we read from; None as long as it is.
+    offset up to which the log is still the one that was read before; None if it did not diverge.
     """
 
     topic: str
@@ -63,7 +63,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one answer may hold, and how long a broker may wait for how little."""
+    """fetch.max.bytes, fetch.min.bytes and fetch.max.wait (in seconds) of one request."""
 
     max_bytes: int
     min_bytes: int = 1
@@ -73,7 +73,7 @@ class Limits:
 class FetchSession:
     """Fetches from one broker over one connection, one request at a time.
 
-    Brokers before 1.1, and those that have no room for another session, are asked for everything each time.
+    Brokers before 1.1, and those whose session cache is full, get a full fetch request each time.
     """
 
     def __init__(self, connection: Connection, isolation: int = READ_COMMITTED) -> None:
@@ -83,7 +83,7 @@ class FetchSession:
         self._names: dict[uuid.UUID, str] = {}
         self._by_id = True
         self._session = _NEW_SESSION
-        self.throttled = 0.0  # seconds that the broker told us, in its last answer, to stay away
+        self.throttled = 0.0  # throttle time of the last answer, in seconds
 
     def __contains__(self, place: TopicPartition) -> bool:
         return place in self._wanted
@@ -91,21 +91,21 @@ class FetchSession:
     async def fetch(
         self, changed: Iterable[FetchPartition], dropped: Iterable[TopicPartition], limits: Limits
     ) -> list[Fetched]:
-        """What the wanted partitions have. Partitions without news may be left out."""
+        """Returns data of the partitions in the session. Those without data may be left out."""
         gone = [self._wanted.pop(place) for place in dropped if place in self._wanted]
-        news = list(changed)
-        for one in news:
-            before = self._wanted.pop(one.place, one)
-            if before.topic_id != one.topic_id:
-                gone.append(before)  # deleted and made again: for the broker another topic
-            self._wanted[one.place] = one  # at the end of the line, so that each has its turn at the front
-            self._names[one.topic_id] = one.topic
+        updates = list(changed)
+        for update in updates:
+            before = self._wanted.pop(update.place, update)
+            if before.topic_id != update.topic_id:
+                gone.append(before)  # recreated: for the broker it is another topic
+            self._wanted[update.place] = update  # at the end, so that each partition comes to the front in turn
+            self._names[update.topic_id] = update.topic
         if self._session[0] == 0:
-            news, gone = list(self._wanted.values()), []
-        # A cluster has ids for all topics or for none; a request that names no topic does not tell which.
-        self._by_id &= _have_ids(news)
+            updates, gone = list(self._wanted.values()), []
+        # A cluster has ids for all topics or for none; a request without topics does not tell which.
+        self._by_id &= _have_ids(updates)
         answer, version = await _request(
-            self._connection, news, gone, self._session, limits, self._isolation, self._by_id
+            self._connection, updates, gone, self._session, limits, self._isolation, self._by_id
         )
         self.throttled = answer.throttle_time_ms / 1000
         if answer.error_code in _SESSION_LOST:
@@ -129,16 +129,16 @@ class FetchSession:
 async def fetch(
     connection: Connection, wanted: Sequence[FetchPartition], limits: Limits, isolation: int = READ_COMMITTED
 ) -> list[Fetched]:
-    """One Fetch without a session: everything up to where a reader of this isolation ends, aborted data and markers
+    """One fetch without a session: everything up to the end for this isolation level, aborted records and markers
     included."""
     answer, version = await _request(connection, wanted, (), _NO_SESSION, limits, isolation, _have_ids(wanted))
     if answer.error_code:
         raise BrokerError(answer.error_code)
-    return _fetched(answer, version, {one.topic_id: one.topic for one in wanted})
+    return _fetched(answer, version, {partition.topic_id: partition.topic for partition in wanted})
 
 
 def _have_ids(wanted: Iterable[FetchPartition]) -> bool:
-    return all(one.topic_id.int for one in wanted)
+    return all(partition.topic_id.int for partition in wanted)
 
 
 async def _request(
@@ -150,27 +150,27 @@ async def _request(
     isolation: int,
     by_id: bool,
 ) -> tuple[Any, int]:
-    """The answer and its version.
+    """Returns the answer and its version.
 
-    Topics are named by id where the broker can (version 13 on): a topic that was deleted and made again under the same
-    name then answers with an error instead of other people's records.
+    Topics are named by id where the broker supports it (version 13 on): a recreated topic then answers with an error
+    instead of the records of the new topic.
     """
     version = connection.version(FetchRequest.API_KEY, newest=16 if by_id else 12, oldest=4)
     topics: dict[tuple[str, uuid.UUID], list[FetchRequest.FetchTopic.FetchPartition]] = {}
-    for one in wanted:
-        topics.setdefault((one.topic, one.topic_id), []).append(
+    for partition in wanted:
+        topics.setdefault((partition.topic, partition.topic_id), []).append(
             FetchRequest.FetchTopic.FetchPartition(
-                partition=one.partition,
+                partition=partition.partition,
                 current_leader_epoch=-1,
-                fetch_offset=one.offset,
-                last_fetched_epoch=one.epoch,
+                fetch_offset=partition.offset,
+                last_fetched_epoch=partition.epoch,
                 log_start_offset=-1,
-                partition_max_bytes=one.max_bytes,
+                partition_max_bytes=partition.max_bytes,
             )
         )
     forgotten: dict[tuple[str, uuid.UUID], list[int]] = {}
-    for one in gone:
-        forgotten.setdefault((one.topic, one.topic_id), []).append(one.partition)
+    for partition in gone:
+        forgotten.setdefault((partition.topic, partition.topic_id), []).append(partition.partition)
     number, epoch = session if version >= 7 else _NO_SESSION
     request = FetchRequest(
         replica_id=-1,
@@ -202,7 +202,7 @@ def _fetched(answer: Any, version: int, names: dict[uuid.UUID, str]) -> list[Fet
             end=part.last_stable_offset if part.last_stable_offset >= 0 else part.high_watermark,
             log_start=part.log_start_offset,
             data=part.records or b"",
-            aborted=tuple((one.producer_id, one.first_offset) for one in part.aborted_transactions or ()),
+            aborted=tuple((txn.producer_id, txn.first_offset) for txn in part.aborted_transactions or ()),
             diverged=_diverged(part),
             high_watermark=part.high_watermark,
         )
@@ -212,6 +212,6 @@ def _fetched(answer: Any, version: int, names: dict[uuid.UUID, str]) -> list[Fet
 
 
 def _diverged(part: Any) -> int | None:
-    # Since version 12: a broker compares the epoch that we name with its own history of leaders.
-    found = part.diverging_epoch
-    return None if found is None or found.end_offset < 0 else int(found.end_offset)
+    # Since version 12 a broker compares last_fetched_epoch with its own leader epochs.
+    diverging = part.diverging_epoch
+    return None if diverging is None or diverging.end_offset < 0 else int(diverging.end_offset)

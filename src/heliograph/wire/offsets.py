@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and making them begin later."""
+"""Start and end offsets of partitions, and deleting records from the start."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -13,8 +13,8 @@ from heliograph.wire.errors import BrokerError, WireError
 
 EARLIEST = -2
 LATEST = -1
-# One broker that hangs must not hold up the partitions of the others for a whole request timeout.
-_ANSWER_WITHIN = 5.0
+# A broker that hangs must not hold up the partitions of the others for a whole request timeout.
+_ANSWER_TIMEOUT = 5.0
 
 
 async def list_offsets(
@@ -24,99 +24,99 @@ async def list_offsets(
     which: int,
     committed: bool,
 ) -> dict[TopicPartition, int | WireError]:
-    """First (EARLIEST) or next (LATEST) offset of each partition, asked from all leaders at once.
+    """First (EARLIEST) or next (LATEST) offset of each partition, from all leaders at once.
 
-    With `committed` the end is the last stable offset, else the high watermark. A leader that was just elected
-    answers OFFSET_NOT_AVAILABLE until its high watermark is good; that and any other error stand in the answer.
+    With `committed` the end is the last stable offset, else the high watermark. Errors are returned per partition: a
+    new leader answers OFFSET_NOT_AVAILABLE until its high watermark is up to date.
     """
     leaders, unled = by_leader(topics, partitions)
-    found: dict[TopicPartition, int | WireError] = {place: WireError("no leader") for place in unled}
+    offsets: dict[TopicPartition, int | WireError] = {place: WireError("no leader") for place in unled}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
         try:
-            async with asyncio.timeout(_ANSWER_WITHIN):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
                 connection = await client.connection(leader)
                 answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
         except (TimeoutError, WireError) as error:
-            said = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
-            found.update({(topic, partition): said for topic, parts in wanted.items() for partition in parts})
+            failure = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
+            offsets.update({(topic, partition): failure for topic, parts in wanted.items() for partition in parts})
             return
         for topic in answer.topics:
             for part in topic.partitions:
-                found[topic.name, part.partition_index] = _offset(part)
+                offsets[topic.name, part.partition_index] = _offset(part)
 
     await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
-    return found
+    return offsets
 
 
 async def log_ends(
     client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int | WireError]:
-    """Where the leaders' logs end: with what is not on all in-sync replicas yet, which no reader sees.
+    """Log end offsets of the leaders: beyond the high watermark, with what is not on all in-sync replicas yet.
 
-    A leader tells it as the end of its own epoch. Partitions of brokers that do not (before 2.1, and before 2.0 only to
-    one another; topics with the old message formats, which have no epochs) are left out.
+    OffsetForLeaderEpoch gives it as the end of the leader's own epoch. Left out: partitions of brokers before 2.1, and
+    topics with the old message formats, which have no epochs.
     """
     leaders, _unled = by_leader(topics, partitions)
-    found: dict[TopicPartition, int | WireError] = {}
+    ends: dict[TopicPartition, int | WireError] = {}
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
         places = [(topic, partition) for topic, parts in wanted.items() for partition in parts]
         try:
-            async with asyncio.timeout(_ANSWER_WITHIN):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
                 connection = await client.connection(leader)
                 if not connection.knows(OffsetForLeaderEpochRequest.API_KEY, version=2):
                     return
                 answer = await connection.request(_epoch_request(topics, wanted), newest=4, oldest=2)
         except (TimeoutError, WireError) as error:
-            said = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
-            found.update(dict.fromkeys(places, said))
+            failure = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
+            ends.update(dict.fromkeys(places, failure))
             return
         for topic in answer.topics:
             for part in topic.partitions:
                 place = topic.topic, part.partition
                 if part.error_code == 0 and part.leader_epoch == topics[topic.topic].epochs[part.partition]:
-                    found[place] = int(part.end_offset)
+                    ends[place] = int(part.end_offset)
                 elif part.error_code and not (refused := BrokerError(part.error_code)).forbidden:
-                    found[place] = refused
+                    ends[place] = refused
 
     await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
-    return found
+    return ends
 
 
 def by_leader(
     topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, dict[str, list[int]]], list[TopicPartition]]:
-    """Whom to ask about what; and those that nobody leads now."""
-    found: dict[int, dict[str, list[int]]] = {}
+    """Partitions by leader and topic; and those that have no leader now."""
+    by_broker: dict[int, dict[str, list[int]]] = {}
     unled: list[TopicPartition] = []
     for topic, partition in partitions:
         leader = topics[topic].leaders.get(partition, -1) if topic in topics else -1
         if leader < 0:
             unled.append((topic, partition))
         else:
-            found.setdefault(leader, {}).setdefault(topic, []).append(partition)
-    return found, unled
+            by_broker.setdefault(leader, {}).setdefault(topic, []).append(partition)
+    return by_broker, unled
 
 
 async def one_offset(client: ClusterClient, topic: Topic, partition: int, which: int, committed: bool) -> int:
-    """The same for a single partition; raises what went wrong."""
+    """`list_offsets` for one partition; raises its error."""
     place = (topic.name, partition)
-    found = (await list_offsets(client, {topic.name: topic}, [place], which, committed))[place]
-    if isinstance(found, WireError):
-        raise found
-    return found
+    offset = (await list_offsets(client, {topic.name: topic}, [place], which, committed))[place]
+    if isinstance(offset, WireError):
+        raise offset
+    return offset
 
 
 async def delete_before(
     client: ClusterClient, leaders: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, WireError | None]:
-    """Have partitions begin at these offsets. A broker refuses it (POLICY_VIOLATION) for topics that are compacted."""
+    """Deletes the records before these offsets. A broker refuses it (POLICY_VIOLATION) for compacted topics."""
     by_leader: dict[int, dict[str, list[Any]]] = {}
-    one = DeleteRecordsRequest.DeleteRecordsTopic
+    topic_row = DeleteRecordsRequest.DeleteRecordsTopic
     for (topic, partition), offset in offsets.items():
         by_leader.setdefault(leaders[topic, partition], {}).setdefault(topic, []).append(
-            one.DeleteRecordsPartition(partition_index=partition, offset=offset)
+            topic_row.DeleteRecordsPartition(partition_index=partition, offset=offset)
         )
     outcome: dict[TopicPartition, WireError | None] = {}
     timeout = int(client.cluster.request_timeout * 1000)
@@ -124,7 +124,7 @@ async def delete_before(
     async def ask(leader: int, wanted: dict[str, list[Any]]) -> None:
         try:
             request = DeleteRecordsRequest(
-                topics=[one(name=topic, partitions=parts) for topic, parts in wanted.items()], timeout_ms=timeout
+                topics=[topic_row(name=topic, partitions=parts) for topic, parts in wanted.items()], timeout_ms=timeout
             )
             answer = await (await client.connection(leader)).request(request, newest=2)
         except WireError as error:
@@ -140,15 +140,15 @@ async def delete_before(
 
 
 def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListOffsetsRequest:
-    one = ListOffsetsRequest.ListOffsetsTopic
+    topic_row = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
         replica_id=-1,
         isolation_level=1 if committed else 0,
         topics=[
-            one(
+            topic_row(
                 name=topic,
                 partitions=[
-                    one.ListOffsetsPartition(partition_index=part, current_leader_epoch=-1, timestamp=which)
+                    topic_row.ListOffsetsPartition(partition_index=part, current_leader_epoch=-1, timestamp=which)
                     for part in parts
                 ],
             )
@@ -158,14 +158,14 @@ def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListO
 
 
 def _epoch_request(topics: Mapping[str, Topic], wanted: dict[str, list[int]]) -> OffsetForLeaderEpochRequest:
-    one = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    topic_row = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     return OffsetForLeaderEpochRequest(
-        replica_id=-2,  # who may know what is beyond the high watermark
+        replica_id=-2,  # a debugging consumer, which is told what is beyond the high watermark
         topics=[
-            one(
+            topic_row(
                 topic=topic,
                 partitions=[
-                    one.OffsetForLeaderPartition(partition=part, current_leader_epoch=epoch, leader_epoch=epoch)
+                    topic_row.OffsetForLeaderPartition(partition=part, current_leader_epoch=epoch, leader_epoch=epoch)
                     for part in parts
                     if (epoch := topics[topic].epochs.get(part, -1)) >= 0
                 ],

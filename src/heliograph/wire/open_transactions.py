@@ -1,4 +1,4 @@
-"""Transactions that are open on partitions, and who has begun them."""
+"""Transactions that are open on partitions, and their producers."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,12 +11,12 @@ from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import by_leader
 
-_ANSWER_WITHIN = 5.0
+_ANSWER_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """`start` is the offset of its first record, `last_time` the time of its last one, in milliseconds since 1970."""
+    """`start` is the offset of its first record, `last_time` the timestamp of its last one in milliseconds."""
 
     producer_id: int
     start: int
@@ -26,9 +26,9 @@ class OpenTransaction:
 async def open_transactions(
     client: ClusterClient, topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, list[OpenTransaction]]:
-    """The first one first. Needs Read on the topics; partitions whose brokers do not tell (before 2.8) are left out."""
+    """By start offset. Needs Read on the topics; partitions of brokers before 2.8 are left out."""
     leaders, _unled = by_leader(topics, partitions)
-    found: dict[TopicPartition, list[OpenTransaction]] = {}
+    transactions: dict[TopicPartition, list[OpenTransaction]] = {}
     topic_of = DescribeProducersRequest.TopicRequest
 
     async def ask(leader: int, wanted: dict[str, list[int]]) -> None:
@@ -36,7 +36,7 @@ async def open_transactions(
             topics=[topic_of(name=name, partition_indexes=parts) for name, parts in wanted.items()]
         )
         try:
-            async with asyncio.timeout(_ANSWER_WITHIN):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
                 answer = await (await client.connection(leader)).request(request, newest=0)
         except (TimeoutError, WireError):
             return
@@ -44,14 +44,16 @@ async def open_transactions(
             for part in topic.partitions:
                 if part.error_code:
                     continue
-                found[topic.name, part.partition_index] = sorted(
+                transactions[topic.name, part.partition_index] = sorted(
                     (
-                        OpenTransaction(one.producer_id, one.current_txn_start_offset, one.last_timestamp)
-                        for one in part.active_producers
-                        if one.current_txn_start_offset >= 0
+                        OpenTransaction(
+                            producer.producer_id, producer.current_txn_start_offset, producer.last_timestamp
+                        )
+                        for producer in part.active_producers
+                        if producer.current_txn_start_offset >= 0
                     ),
-                    key=lambda one: one.start,
+                    key=lambda transaction: transaction.start,
                 )
 
     await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
-    return found
+    return transactions

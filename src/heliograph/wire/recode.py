@@ -1,6 +1,6 @@
-"""Decoding batches and encoding their records again: for what a target would not take as it is, and for thin batches.
+"""Re-encoding batches: those that a target would refuse as they are, and thin ones, which are joined.
 
-With aiokafka's compiled codec. Keys, values, headers and times stay as they are; compression stays the same in kind.
+With aiokafka's compiled codec. Keys, values, headers and timestamps stay the same, and so does the compression type.
 """
 
 import struct
@@ -23,7 +23,7 @@ _NO_TIME = -1
 _NO_LIMIT = (1 << 31) - 1
 _ABORT = b"\0\0"
 
-# Levels that Kafka's own producers use by default.
+# Default levels of Kafka's own producers.
 _COMPRESS = {
     GZIP: lambda data: gzip_encode(data, 6),
     SNAPPY: snappy_encode,
@@ -33,7 +33,7 @@ _COMPRESS = {
 
 
 class DecodedRecord(NamedTuple):
-    """A record as a consumer sees it. A time of -1 means that it has none."""
+    """A record as a consumer sees it. A timestamp of -1 means that it has none."""
 
     offset: int
     timestamp: int
@@ -43,13 +43,13 @@ class DecodedRecord(NamedTuple):
 
 
 def codec_of(batch: Batch) -> int:
-    """The number of its compression; the formats 0 and 1 keep it in another place."""
+    """The id of the compression type; formats 0 and 1 have it in another place."""
     return (batch.attributes if batch.magic == 2 else batch.data[17]) & _CODEC
 
 
 def records_of(batch: Batch) -> Iterator[DecodedRecord]:
-    """The records of a batch of any format, with the times that consumers see: of a batch that was stamped on arrival,
-    that of its arrival."""
+    """The records of a batch of any format, with the timestamps that consumers see: with LogAppendTime, the time of the
+    append."""
     try:
         if batch.magic == 2:
             decoder: Any = DefaultRecordBatch(batch.data)
@@ -57,34 +57,33 @@ def records_of(batch: Batch) -> Iterator[DecodedRecord]:
             decoder = LegacyRecordBatch(batch.data, batch.magic)
             if not decoder.validate_crc():
                 raise BadBatch("the checksum does not match")
-        for one in decoder:
-            time = one.timestamp
-            yield DecodedRecord(one.offset, -1 if time is None else time, one.key, one.value, one.headers)
+        for record in decoder:
+            time = record.timestamp
+            yield DecodedRecord(record.offset, -1 if time is None else time, record.key, record.value, record.headers)
     except BadBatch:
         raise
-    except Exception as error:  # the decoders, compression libraries among them, have no common error
+    except Exception as error:  # the decoders and compression libraries have no common error
         raise BadBatch(f"the records cannot be decoded: {error!r}") from error
 
 
 def is_abort(batch: Batch) -> bool:
-    """Whether a control batch says that its producer's transaction was aborted."""
+    """Whether a control batch is an abort marker."""
     marker = next(records_of(batch), None)
     return marker is not None and marker.key is not None and marker.key[2:4] == _ABORT
 
 
 class Joined(NamedTuple):
-    """One batch out of several, and where in the data the first of them that is not in it begins."""
+    """A batch made of several, and the index in the data behind the last of them."""
 
     batch: Batch
     end: int
 
 
 def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None:
-    """Put the small batches that stand one behind the other at `at` together, up to a size; None if there is but one.
+    """Joins the consecutive small batches from index `at` on, up to a size; None if there is only one.
 
-    Only those that could go as they are: whole, of format 2, with the same compression and no other flag. For speed
-    this does by itself what `records_of` and `Builder` do, in one loop: an append costs as much as some dozens of
-    rounds of it.
+    Only batches that could be copied as they are: complete, of format 2, with the same compression and no other flag.
+    For speed this does the work of `records_of` and `Builder` in one loop.
     """
     builder = Builder(codec := NONE)
     append = builder.append
@@ -103,15 +102,15 @@ def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None
             break
         decoder = DefaultRecordBatch(data[at : at + size])
         if not decoder.validate_crc():
-            break  # whoever looks at it next will say so
+            break  # reported when it is classified on its own
         try:
             decoded = list(decoder)
-        except Exception:  # odd, but it may go as it is: a header's name that is not UTF-8
+        except Exception:  # may still be copied as it is: a header key that is not UTF-8
             break
         if count == 0 and decoded[0].timestamp == _NO_TIME:
-            break  # the compiled builder takes that for none given
-        for one in decoded:
-            append(count, one.timestamp, one.key, one.value, one.headers)
+            break  # the compiled builder takes -1 for no timestamp given
+        for record in decoded:
+            append(count, record.timestamp, record.key, record.value, record.headers)
             count += 1
         at += size
         expected = base + records
@@ -124,48 +123,50 @@ def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None
 
 
 class Builder:
-    """Puts records together to one batch."""
+    """Builds one batch from records."""
 
     def __init__(self, codec: int, largest: int = 0) -> None:
         self.codec = codec
-        # What compression will make of it is not known before: then the limit is checked at the end, by the caller.
+        # The compressed size is not known before: then the caller checks the limit at the end.
         limit = largest if largest and codec == NONE else _NO_LIMIT
         builder = DefaultRecordBatchBuilder(2, NONE, 0, -1, -1, -1, limit)
         self.append = builder.append
         self._size = builder.size
         self._build = builder.build
         self.count = 0
-        self._later = 0
+        self._time_shift = 0
 
-    def add(self, one: DecodedRecord) -> bool:
-        """Whether it fitted in; the first always does."""
-        if self.count == 0 and one.timestamp == _NO_TIME:
-            self._later = 1  # the compiled builder takes a first time of -1 for none given
-        if self.append(self.count, one.timestamp + self._later, one.key, one.value, one.headers) is None:
+    def add(self, record: DecodedRecord) -> bool:
+        """Adds a record; False if the batch is full. The first record always fits."""
+        if self.count == 0 and record.timestamp == _NO_TIME:
+            self._time_shift = 1  # the compiled builder takes a first timestamp of -1 for none given
+        timestamp = record.timestamp + self._time_shift
+        if self.append(self.count, timestamp, record.key, record.value, record.headers) is None:
             return False
         self.count += 1
         return True
 
     def add_batch(self, batch: Batch, since: int, runs: list[list[int]]) -> bool:
-        """Add the records of a batch of format 2 from source offset `since` on, noting their offsets in `runs` as
-        [first, count]. For speed in one loop; False, and nothing is added, where records without a time need more care.
+        """Adds the records of a batch of format 2 from source offset `since` on, and their offsets to `runs` as
+        [first, count]. For speed in one loop. Returns False and adds nothing where records without a timestamp need
+        `add`.
         """
         try:
-            decoded = [one for one in DefaultRecordBatch(batch.data) if one.offset >= since]
+            decoded = [record for record in DefaultRecordBatch(batch.data) if record.offset >= since]
         except Exception as error:
             raise BadBatch(f"the records cannot be decoded: {error!r}") from error
-        if self._later or (self.count == 0 and decoded and decoded[0].timestamp == _NO_TIME):
+        if self._time_shift or (self.count == 0 and decoded and decoded[0].timestamp == _NO_TIME):
             return False
         append, count = self.append, self.count
         expected = sum(runs[-1]) if runs else -1
-        for one in decoded:
-            append(count, one.timestamp, one.key, one.value, one.headers)
+        for record in decoded:
+            append(count, record.timestamp, record.key, record.value, record.headers)
             count += 1
-            if one.offset == expected:
+            if record.offset == expected:
                 runs[-1][1] += 1
             else:
-                runs.append([one.offset, 1])
-            expected = one.offset + 1
+                runs.append([record.offset, 1])
+            expected = record.offset + 1
         self.count = count
         return True
 
@@ -175,11 +176,11 @@ class Builder:
         return int(self._size())
 
     def build(self, source_offset: int, leader_epoch: int) -> Batch:
-        """The batch, with source offset and epoch of its origin in the header for those who ask."""
+        """Returns the batch, with source offset and leader epoch of its origin."""
         data = self._build()
         if self.codec != NONE:
             data = data[:HEADER] + _COMPRESS[self.codec](bytes(data[HEADER:]))
         first, last = _TIMES.unpack_from(data, _TIMES_AT)
-        _TIMES.pack_into(data, _TIMES_AT, first - self._later, last - self._later)
+        _TIMES.pack_into(data, _TIMES_AT, first - self._time_shift, last - self._time_shift)
         data[_CODEC_AT] = self.codec
         return one_batch(memoryview(data))._replace(base_offset=source_offset, leader_epoch=leader_epoch)

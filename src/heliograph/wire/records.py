@@ -1,4 +1,4 @@
-"""Single records, for our own internal topics and for comparing logs. Never on the way of mirrored data."""
+"""Single records, for internal topics and for comparing logs. Never in the path of mirrored data."""
 
 import logging
 import time
@@ -10,7 +10,6 @@ from kafka.partitioner.default import murmur2
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from heliograph.model.mm2_records import BadRecord
 from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
@@ -21,8 +20,8 @@ from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
-_RECORDS_AT_ONCE = 500
-_BYTES_AT_ONCE = 400_000
+_RECORDS_PER_BATCH = 500
+_BYTES_PER_BATCH = 400_000
 T = TypeVar("T")
 
 
@@ -46,25 +45,25 @@ def encode(records: Iterable[Record], codec: int = 0) -> bytes:
         base_sequence=-1,
         batch_size=1 << 30,
     )
-    for number, one in enumerate(records):
-        builder.append(number, one.timestamp, one.key, one.value, list(one.headers))
+    for number, record in enumerate(records):
+        builder.append(number, record.timestamp, record.key, record.value, list(record.headers))
     return bytes(builder.build())
 
 
 def decode(data: bytes | memoryview, start: int = 0) -> Iterator[Record]:
-    """The records of a fetched chunk from offset `start` on; markers of transactions are left out."""
+    """The records of a fetched chunk from offset `start` on, without transaction markers."""
     chunk = MemoryRecords(bytes(data))
     while chunk.has_next():
         batch = chunk.next_batch()
         if getattr(batch, "is_control_batch", False):
             continue
-        for one in batch:
-            if one.offset >= start:
-                yield Record(one.offset, one.timestamp, one.key, one.value, tuple(one.headers))
+        for record in batch:
+            if record.offset >= start:
+                yield Record(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
 
 
 async def own_topic(client: ClusterClient, name: str) -> Topic:
-    """One of our internal topics, as the cluster knows it now."""
+    """Metadata of an internal topic; raises its error."""
     topic = (await client.metadata([name])).topics[name]
     if topic.error:
         raise BrokerError(topic.error, f"internal topic {name}")
@@ -78,20 +77,20 @@ def now() -> int:
 async def write(
     client: ClusterClient, topic: Topic, partition: int, pairs: Iterable[tuple[bytes, bytes | None]]
 ) -> int:
-    """Append small records of this moment to one partition; the offset of the first is returned."""
+    """Appends records with the current time to a partition; returns the offset of the first."""
     moment = now()
     return await write_records(client, topic, partition, [Record(0, moment, key, value) for key, value in pairs])
 
 
 async def write_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> int:
-    """Append records; the offset of the first is returned."""
+    """Appends records; returns the offset of the first, -1 if there are none."""
     offsets = await append_records(client, topic, partition, records)
     return offsets[0] if offsets else -1
 
 
 async def append_records(client: ClusterClient, topic: Topic, partition: int, records: Iterable[Record]) -> list[int]:
-    """Append records; their offsets are returned. In several batches if there are many, one after the other: when one
-    fails, those before it are written."""
+    """Appends records; returns their offsets. Many records become several batches, one after the other: when one fails,
+    those before it are written."""
     connection = await client.connection(topic.leaders.get(partition, -1))
     timeout = client.cluster.request_timeout
     offsets: list[int] = []
@@ -104,7 +103,7 @@ async def append_records(client: ClusterClient, topic: Topic, partition: int, re
 
 
 def _why(answer: Appended, topic: Topic, client: ClusterClient) -> str | None:
-    """All that is written so is of this moment, by this machine's clock."""
+    """The records have the current time by this machine's clock."""
     if answer.error != INVALID_TIMESTAMP:
         return answer.message
     where = f"topic {topic.name} on {client.cluster.alias}"
@@ -115,13 +114,13 @@ def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:
     """A broker limits the size of a batch."""
     batch: list[Record] = []
     size = 0
-    for one in records:
-        bytes_of_it = len(one.key or b"") + len(one.value or b"")
-        if batch and (len(batch) >= _RECORDS_AT_ONCE or size + bytes_of_it > _BYTES_AT_ONCE):
+    for record in records:
+        record_size = len(record.key or b"") + len(record.value or b"")
+        if batch and (len(batch) >= _RECORDS_PER_BATCH or size + record_size > _BYTES_PER_BATCH):
             yield batch
             batch, size = [], 0
-        batch.append(one)
-        size += bytes_of_it
+        batch.append(record)
+        size += record_size
     if batch:
         yield batch
 
@@ -134,15 +133,15 @@ async def read_batches(
     while position < end:
         connection = await client.connection(topic.leaders.get(partition, -1))
         wanted = FetchPartition(topic.name, topic.id, partition, position, _CHUNK)
-        (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
-        if got.error:
-            raise BrokerError(got.error)
+        (fetched,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
+        if fetched.error:
+            raise BrokerError(fetched.error)
         before = position
-        for batch in split(got.data):
+        for batch in split(fetched.data):
             if batch.base_offset >= end:
                 return
             if batch.next_offset <= position:
-                continue  # messages of the old formats are given from a place before
+                continue  # compressed sets of the old formats begin before the fetch offset
             yield batch
             position = batch.next_offset
         if position == before:
@@ -166,24 +165,26 @@ async def read_all(client: ClusterClient, topic: Topic, partition: int) -> Async
 async def read_kind(
     client: ClusterClient, topic: Topic, decode: Callable[[bytes, bytes], T], partition: int = 0
 ) -> AsyncIterator[T]:
-    """Every record of one partition that is of a kind; what cannot be decoded is told and passed over."""
+    """Every record of one partition, decoded. One for which `decode` raises ValueError is logged and skipped."""
     async for record in read_all(client, topic, partition):
         if record.key is None or record.value is None:
             continue
         try:
-            found = decode(record.key, record.value)
-        except BadRecord as error:
-            log.warning("record %d of %s is not as it should be: %s", record.offset, topic.name, error)
+            decoded = decode(record.key, record.value)
+        except ValueError as error:
+            log.warning(
+                "record %d of %s-%d cannot be decoded; ignored: %s", record.offset, topic.name, partition, error
+            )
             continue
-        yield found
+        yield decoded
 
 
 async def bounds(client: ClusterClient, topic: Topic, partition: int, committed: bool = True) -> tuple[int, int]:
-    """First and next offset; with `committed` the end is that for readers of committed records."""
+    """First and next offset; with `committed` the end is the last stable offset."""
     start = await one_offset(client, topic, partition, EARLIEST, committed)
     return start, await one_offset(client, topic, partition, LATEST, committed)
 
 
 def partition_for(key: bytes, count: int) -> int:
-    """Where Kafka's own producers put a key."""
+    """The partition that Kafka's default partitioner chooses for a key."""
     return (int(murmur2(key)) & 0x7FFFFFFF) % count

@@ -1,4 +1,4 @@
-"""Creating topics and partitions, reading and changing their settings. Says what each answer was, decides nothing."""
+"""Creating and deleting topics, creating partitions, describing and altering topic configs."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from heliograph.wire.errors import BrokerError
 
 T = TypeVar("T")
 _TOPIC = 2  # resource type in DescribeConfigs
-_SET_ON_TOPIC = 1  # config source: a dynamic setting of this very topic
-_ENTRIES = 5000
+_DYNAMIC_TOPIC_CONFIG = 1  # config source
+_ENTRIES_PER_REQUEST = 5000
 _SET, _DELETE = 0, 1  # operations in IncrementalAlterConfigs
 
 
@@ -32,7 +32,7 @@ class NewTopic:
 
 
 async def create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> dict[str, BrokerError | None]:
-    """Each topic's outcome: None when it was created."""
+    """Returns each topic's error, None if it was created."""
     outcome: dict[str, BrokerError | None] = {}
     for some in _chunks(topics, lambda topic: 1 + max(1, topic.partitions) + len(topic.configs)):
         outcome |= await _create_topics(client, some)
@@ -40,15 +40,15 @@ async def create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> 
 
 
 async def _create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> dict[str, BrokerError | None]:
-    one = CreateTopicsRequest.CreatableTopic
+    topic_row = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
         topics=[
-            one(
+            topic_row(
                 name=topic.name,
                 num_partitions=topic.partitions,
                 replication_factor=topic.replication_factor,
                 assignments=[],
-                configs=[one.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs],
+                configs=[topic_row.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs],
             )
             for topic in topics
         ],
@@ -56,33 +56,33 @@ async def _create_topics(client: ClusterClient, topics: Collection[NewTopic]) ->
         validate_only=False,
     )
     answer = await (await client.controller()).request(request, newest=7, oldest=1)
-    return {got.name: _outcome(got.error_code, got.error_message) for got in answer.topics}
+    return {topic.name: _outcome(topic.error_code, topic.error_message) for topic in answer.topics}
 
 
 async def create_partitions(client: ClusterClient, counts: Mapping[str, int]) -> dict[str, BrokerError | None]:
-    """Grow topics to the given partition counts; each topic's outcome."""
-    one = CreatePartitionsRequest.CreatePartitionsTopic
+    """Increases partition counts; returns each topic's error."""
+    topic_row = CreatePartitionsRequest.CreatePartitionsTopic
     outcome: dict[str, BrokerError | None] = {}
     for some in _chunks(counts.items(), lambda item: item[1]):
         request = CreatePartitionsRequest(
-            topics=[one(name=name, count=count, assignments=None) for name, count in some],
+            topics=[topic_row(name=name, count=count, assignments=None) for name, count in some],
             timeout_ms=_timeout(client),
             validate_only=False,
         )
         answer = await (await client.controller()).request(request)
-        outcome |= {got.name: _outcome(got.error_code, got.error_message) for got in answer.results}
+        outcome |= {topic.name: _outcome(topic.error_code, topic.error_message) for topic in answer.results}
     return outcome
 
 
 async def delete_topics(client: ClusterClient, names: Collection[str]) -> dict[str, BrokerError | None]:
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=_timeout(client))
     answer = await (await client.controller()).request(request, newest=5)
-    return {got.name: _outcome(got.error_code, got.error_message) for got in answer.responses}
+    return {topic.name: _outcome(topic.error_code, topic.error_message) for topic in answer.responses}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting in force for a topic. `source` says where it comes from."""
+    """A config of a topic. `source` is where the value comes from."""
 
     name: str
     value: str | None
@@ -92,15 +92,15 @@ class ConfigEntry:
 
     @property
     def own(self) -> bool:
-        """Whether it was set on this very topic."""
-        return self.source == _SET_ON_TOPIC
+        """Whether it is set on the topic itself."""
+        return self.source == _DYNAMIC_TOPIC_CONFIG
 
 
 Configs = dict[str, ConfigEntry]
 
 
 async def describe_configs(client: ClusterClient, names: Collection[str]) -> dict[str, Configs | BrokerError]:
-    """The settings in force for each topic, in one request."""
+    """All configs of each topic, in one request."""
     if not names:
         return {}
     resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -109,26 +109,25 @@ async def describe_configs(client: ClusterClient, names: Collection[str]) -> dic
         include_synonyms=False,
         include_documentation=False,
     )
-    connection = await client.connection(next(iter(client.brokers)))
-    answer = await connection.request(request, newest=4, oldest=1)
+    answer = await client.ask_any(lambda connection: connection.request(request, newest=4, oldest=1))
     return {
-        got.resource_name: BrokerError(got.error_code, got.error_message)
-        if got.error_code
+        result.resource_name: BrokerError(result.error_code, result.error_message)
+        if result.error_code
         else {
-            one.name: ConfigEntry(one.name, one.value, one.config_source, one.read_only, one.is_sensitive)
-            for one in got.configs
+            entry.name: ConfigEntry(entry.name, entry.value, entry.config_source, entry.read_only, entry.is_sensitive)
+            for entry in result.configs
         }
-        for got in answer.results
+        for result in answer.results
     }
 
 
 async def change_configs(
     client: ClusterClient, changes: Mapping[str, Mapping[str, str | None]]
 ) -> dict[str, BrokerError | None]:
-    """Set settings of topics, or with None take them back to the default, and leave their others alone.
+    """Sets configs of topics, or deletes them (None); leaves their other configs alone.
 
-    Brokers before 2.3 only know how to replace all settings of a topic at once. For them the present ones are read
-    first, so that a change by somebody else at the very same moment may get lost.
+    Brokers before 2.3 can only replace all configs of a topic. For them the present ones are read first, so a
+    concurrent change by somebody else may get lost.
     """
     outcome: dict[str, BrokerError | None] = {}
     for some in _chunks(changes.items(), lambda item: len(item[1])):
@@ -167,36 +166,38 @@ async def _change_configs(
                     resource_name=topic,
                     configs=[resource.AlterableConfig(name=key, value=value) for key, value in values.items()],
                 )
-                for topic, values in (await _whole(client, changes)).items()
+                for topic, values in (await _all_configs(client, changes)).items()
             ],
             validate_only=False,
         )
     answer = await connection.request(request, newest=1)
-    return {got.resource_name: _outcome(got.error_code, got.error_message) for got in answer.responses}
+    return {
+        response.resource_name: _outcome(response.error_code, response.error_message) for response in answer.responses
+    }
 
 
-async def _whole(
+async def _all_configs(
     client: ClusterClient, changes: Mapping[str, Mapping[str, str | None]]
 ) -> dict[str, dict[str, str | None]]:
-    whole: dict[str, dict[str, str | None]] = {}
+    configs: dict[str, dict[str, str | None]] = {}
     for topic, present in (await describe_configs(client, changes.keys())).items():
         if isinstance(present, BrokerError):
             raise present
-        kept = {name: one.value for name, one in present.items() if one.own}
-        whole[topic] = {name: value for name, value in {**kept, **changes[topic]}.items() if value is not None}
-    return whole
+        own = {name: entry.value for name, entry in present.items() if entry.own}
+        configs[topic] = {name: value for name, value in {**own, **changes[topic]}.items() if value is not None}
+    return configs
 
 
 def _chunks(items: Iterable[T], weight: Callable[[T], int]) -> Iterator[list[T]]:
     """A controller refuses a request that makes more than 10 000 entries in its log (POLICY_VIOLATION)."""
     chunk: list[T] = []
     total = 0
-    for one in items:
-        if chunk and total + weight(one) > _ENTRIES:
+    for item in items:
+        if chunk and total + weight(item) > _ENTRIES_PER_REQUEST:
             yield chunk
             chunk, total = [], 0
-        chunk.append(one)
-        total += weight(one)
+        chunk.append(item)
+        total += weight(item)
     if chunk:
         yield chunk
 
