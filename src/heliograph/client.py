@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from heliograph.config.kinds import Addresses
+from heliograph.config.declare.kinds import Addresses
 from heliograph.model.flow import Cluster
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.partitions import TopicPartition

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.config import ConfigError
-from heliograph.config.connect import connectors
-from heliograph.config.convert import FORMATS, convert
-from heliograph.config.deployment import assemble
-from heliograph.config.joining import document
-from heliograph.config.strimzi import resources
-from heliograph.config.tree import json_tree, yaml_trees
+from heliograph.config.read.connect_json import connectors
+from heliograph.config.read.joining import document
+from heliograph.config.read.strimzi import resources
+from heliograph.config.read.tree import json_tree, yaml_trees
+from heliograph.config.resolve.deployment import assemble
+from heliograph.config.show.convert import FORMATS, convert
 
 KEYS = st.sampled_from(
     [

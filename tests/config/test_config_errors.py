@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.config import ConfigError, load
-from heliograph.config.deployment import assemble
-from heliograph.config.document import from_properties
-from heliograph.config.properties import parse
+from heliograph.config.read.document import from_properties
+from heliograph.config.read.properties import parse
+from heliograph.config.resolve.deployment import assemble
 
 from .files import CLUSTERS, MINIMAL, deployment
 

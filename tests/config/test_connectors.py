@@ -54,7 +54,7 @@ def error(tmp_path: Path, *files: object) -> str:
 def test_three_connectors_make_the_flow_of_the_least_mm2_properties(tmp_path: Path) -> None:
     deployment = read(tmp_path, three())
     assert deployment.flows == (Flow(Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),))),)
-    assert deployment.beats == ()
+    assert deployment.heartbeat_only_flows == ()
     assert deployment.warnings == ()
     assert deployment.notes == ()
 
@@ -78,7 +78,7 @@ def test_a_heartbeat_connector_alone_only_beats_and_needs_no_source(tmp_path: Pa
     del config["config"]["source.cluster.bootstrap.servers"]
     deployment = read(tmp_path, config)
     assert deployment.flows == ()
-    (beat,) = deployment.beats
+    (beat,) = deployment.heartbeat_only_flows
     assert (beat.parts, beat.heartbeats.every, beat.source.bootstrap_servers) == (frozenset({HEARTBEAT}), 5.0, ())
 
 
@@ -137,7 +137,7 @@ def test_both_directions_and_a_third_cluster(tmp_path: Path) -> None:
     deployment = read(tmp_path, three(), back)
     assert [flow.name for flow in deployment.flows] == ["A->B", "C->B"]
     assert deployment.flows[1].policy == IdentityReplicationPolicy("C")
-    assert deployment.beats == ()
+    assert deployment.heartbeat_only_flows == ()
 
 
 def test_what_connect_answers_about_its_connectors_can_be_read(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_connectors_that_are_off_do_not_run(tmp_path: Path) -> None:
     assert [note.text for note in deployment.notes] == ["connector my-checkpoint is paused or stopped: it does not run"]
     assert "every connector has 'enabled' set to false" in error(tmp_path, connector("Source", enabled="false"))
     # MM2's heartbeat connector pays no heed to it.
-    assert read(tmp_path, three(enabled="false")).beats[0].parts == {HEARTBEAT}
+    assert read(tmp_path, three(enabled="false")).heartbeat_only_flows[0].parts == {HEARTBEAT}
 
 
 def test_references_stand_for_the_usual_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from heliograph.config import Deployment
-from heliograph.config.convert import CONNECT, FORMATS, PROPERTIES, STRIMZI, convert
-from heliograph.config.deployment import assemble
-from heliograph.config.document import Document
-from heliograph.config.formats import read_all
+from heliograph.config.read.document import Settings
+from heliograph.config.read.formats import read_all
+from heliograph.config.resolve.deployment import assemble
+from heliograph.config.show.convert import CONNECT, FORMATS, PROPERTIES, STRIMZI, convert
 from heliograph.model.flow import ConnectOffsets, Flow
 
 ENDINGS = {PROPERTIES: "properties", CONNECT: "json", STRIMZI: "yaml"}
@@ -95,7 +95,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKS", "9")
 
 
-def read(path: Path) -> tuple[Document, Deployment]:
+def read(path: Path) -> tuple[Settings, Deployment]:
     document = read_all([path])
     return document, assemble(document)
 
@@ -126,7 +126,7 @@ def test_the_flows_stay_the_same_from_any_format_to_any_other(
     for path in (one, two):
         _, deployment = read(path)
         assert plain(deployment.flows) == plain(wanted.flows)
-        assert plain(deployment.beats) == plain(wanted.beats)
+        assert plain(deployment.heartbeat_only_flows) == plain(wanted.heartbeat_only_flows)
         assert "${env:TASKS}" in path.read_text() or name != "full"
         expected = ("is an old name", "loses to")
         assert [one.text for one in deployment.warnings if not any(words in one.text for words in expected)] == []

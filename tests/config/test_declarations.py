@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from heliograph.config.catalogue import SETTINGS, find
-from heliograph.config.setting import Scope
+from heliograph.config.declare.catalogue import SETTINGS, find
+from heliograph.config.declare.setting import Scope
 
 from . import kafka_clients
 from .files import flow
@@ -191,7 +191,7 @@ def test_every_default_is_mm2s(scope: Scope, name: str, default: str | None) -> 
 
 def test_every_default_of_an_acted_setting_is_a_value_of_its_kind() -> None:
     for setting in SETTINGS:
-        if setting.acted and setting.default is not None:
+        if setting.supported and setting.default is not None:
             setting.kind.parse(setting.default)
 
 
@@ -203,7 +203,7 @@ def test_the_defaults_of_a_flow_are_those_that_are_declared() -> None:
 
 
 def test_exactly_these_settings_are_acted_on() -> None:
-    assert sorted({setting.name for setting in SETTINGS if setting.acted}) == [
+    assert sorted({setting.name for setting in SETTINGS if setting.supported}) == [
         "auto.offset.reset",
         "batch.size",
         "bootstrap.servers",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import load
-from heliograph.config.properties import parse
+from heliograph.config.read.properties import parse
 from heliograph.model.flow import (
     HEARTBEAT,
     Cluster,
@@ -213,10 +213,10 @@ def test_an_interval_below_zero_means_never() -> None:
 
 def test_pairs_that_are_not_enabled_write_heartbeats_all_the_same() -> None:
     read = deployment(MINIMAL)
-    assert [(one.name, set(one.parts)) for one in read.beats] == [("B->A", {HEARTBEAT})]
-    assert deployment(MINIMAL + "B->A.emit.heartbeats.enabled = false\n").beats == ()
-    assert deployment(MINIMAL + "emit.heartbeats.enabled = false\n").beats == ()
-    assert deployment(MINIMAL + "B->A.enabled = true\n").beats == ()
+    assert [(one.name, set(one.parts)) for one in read.heartbeat_only_flows] == [("B->A", {HEARTBEAT})]
+    assert deployment(MINIMAL + "B->A.emit.heartbeats.enabled = false\n").heartbeat_only_flows == ()
+    assert deployment(MINIMAL + "emit.heartbeats.enabled = false\n").heartbeat_only_flows == ()
+    assert deployment(MINIMAL + "B->A.enabled = true\n").heartbeat_only_flows == ()
 
 
 def test_continuation_lines_and_comments_do_not_shift_line_numbers() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.plugin_config import definitions, problems
-from heliograph.config.posted import connector, flow_of, shown, with_secrets
+from heliograph.config.resolve.posted import connector, flow_of, shown, with_secrets
+from heliograph.config.show.plugin_definitions import definitions, problems
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, ConnectOffsets, Flow
 
 SOURCE_CONFIG = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.providers import resolve
+from heliograph.config.read.providers import resolve
 
 from .files import MINIMAL, deployment, flow, patterns, warnings
 

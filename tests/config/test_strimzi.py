@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError, Deployment, load
-from heliograph.config.formats import read_all
+from heliograph.config.read.formats import read_all
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 
 from .files import deployment as properties
@@ -112,14 +112,14 @@ def test_a_v1_resource_with_a_source_connector_alone(tmp_path: Path) -> None:
     (flow,) = deployment.flows
     (bare,) = properties(SAME[: SAME.index("B.producer")] + "A->B.enabled = true\n").flows
     assert flow == Flow(bare.source, bare.target, frozenset({SOURCE}))
-    assert (deployment.beats, deployment.warnings, deployment.notes) == ((), (), ())
+    assert (deployment.heartbeat_only_flows, deployment.warnings, deployment.notes) == ((), (), ())
 
 
 def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) -> None:
     deployment = read(tmp_path, V1BETA2)
     assert deployment.flows == properties(SAME).flows
     assert deployment.flows[0].parts == {SOURCE, CHECKPOINT, HEARTBEAT}
-    assert deployment.beats == ()
+    assert deployment.heartbeat_only_flows == ()
     assert said(tmp_path, deployment.warnings) == [
         "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: call it "
         "'spec.mirrors[0].topicsExcludePattern'"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.config import Notice
-from heliograph.config.catalogue import SETTINGS
-from heliograph.config.setting import Setting
+from heliograph.config import ConfigNotice
+from heliograph.config.declare.catalogue import SETTINGS
+from heliograph.config.declare.setting import Setting
 
 from .files import MINIMAL, deployment, notes, warnings
 
@@ -97,7 +97,7 @@ def test_a_setting_that_batch_copying_makes_irrelevant_says_why() -> None:
     assert note.endswith("has no meaning here: batches keep the compression that they have")
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS if not one.acted], ids=lambda one: str(one.name))
+@pytest.mark.parametrize("setting", [one for one in SETTINGS if not one.supported], ids=lambda one: str(one.name))
 def test_every_declared_setting_is_accepted_and_noted_wherever_it_may_stand(setting: Setting[object]) -> None:
     for place in (*setting.where.read, *setting.where.also):
         key = place.key(setting.name.replace(".*", ".something.of.their.own"))
@@ -203,4 +203,4 @@ config.storage.replication.factor=1
 def test_notices_are_in_the_order_of_the_file_and_compare_by_value() -> None:
     read = deployment(MINIMAL + "zzz.yyy = 1\naaa.bbb = 2\n")
     assert [warning.line for warning in read.warnings] == [5, 6]
-    assert read.warnings[0] == Notice(5, "zzz.yyy", "unknown setting 'zzz.yyy': it is ignored", "mm2.properties")
+    assert read.warnings[0] == ConfigNotice(5, "zzz.yyy", "unknown setting 'zzz.yyy': it is ignored", "mm2.properties")

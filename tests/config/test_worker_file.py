@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.worker_file import StorageTopic, load_worker
+from heliograph.config.read.worker_file import StorageTopic, load_worker
 
 GOOD = """\
 bootstrap.servers=b1:9092,b2:9092

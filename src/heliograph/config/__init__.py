@@ -5,7 +5,7 @@
 package talks to no cluster and prints nothing.
 """
 
-from heliograph.config.deployment import Deployment, load, load_all
-from heliograph.config.notices import ConfigError, Notice
+from heliograph.config.messages import ConfigError, ConfigNotice
+from heliograph.config.resolve.deployment import Deployment, load, load_all
 
-__all__ = ["ConfigError", "Deployment", "Notice", "load", "load_all"]
+__all__ = ["ConfigError", "ConfigNotice", "Deployment", "load", "load_all"]
