@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heliograph.config import Deployment
-from heliograph.config.read.document import from_properties
+from heliograph.config.read.mm2_file import from_properties
 from heliograph.config.read.properties import parse
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import Flow

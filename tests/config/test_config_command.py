@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from heliograph.cli import app
 from heliograph.config import load
+from heliograph.config.read.formats import read_all
 
 from .files import MINIMAL
 
@@ -89,7 +90,7 @@ def test_a_secret_from_a_provider_is_not_looked_at(tmp_path: Path, monkeypatch: 
         converted = command(file, "--to", form)
         assert "hush" not in converted.output
         assert converted.stdout.count("${env:SECRET}") >= 2
-        assert "is a secret written out" not in converted.stderr
+        assert "is a literal secret" not in converted.stderr
 
 
 def test_everything_is_there_as_json(file: Path) -> None:
@@ -203,10 +204,43 @@ def test_what_is_converted_can_be_read_again(file: Path, tmp_path: Path, form: s
     assert load(other).flows == load(file).flows
 
 
-def test_secrets_that_are_written_out_are_mentioned_when_converting(file: Path) -> None:
-    converted = command(file, "--to", "connect")
-    assert f"note: {file}:10: A.sasl.jaas.config is a secret written out" in converted.stderr
-    assert "hush" not in converted.stderr
+@pytest.mark.parametrize(("form", "ending"), [("properties", "properties"), ("connect", "json"), ("strimzi", "yaml")])
+def test_a_literal_secret_is_converted_to_a_reference_with_a_note(
+    file: Path, tmp_path: Path, form: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted = command(file, "--to", form)
+    assert converted.exit_code == 0
+    assert "hush" not in converted.output
+    assert "[hidden]" not in converted.output
+    for key, variable in {
+        "A.sasl.jaas.config": "A_SASL_JAAS_CONFIG",
+        "A->B.source.consumer.ssl.keystore.password": "A_B_SOURCE_CONSUMER_SSL_KEYSTORE_PASSWORD",
+        "ssl.key.password": "SSL_KEY_PASSWORD",
+        "A->B.source.cluster.ssl.truststore.password": "A_B_SOURCE_CLUSTER_SSL_TRUSTSTORE_PASSWORD",
+        "A->B.my.api.key": "A_B_MY_API_KEY",
+        "A->B.my.access.token": "A_B_MY_ACCESS_TOKEN",
+    }.items():
+        assert f": {key} is a literal secret and not printed: set the environment variable {variable}," in (
+            converted.stderr
+        )
+        assert f"${{env:{variable}}}" in converted.stdout
+        monkeypatch.setenv(variable, f"value of {variable}")
+    other = tmp_path / f"other.{ending}"
+    other.write_text(converted.stdout)
+    # The references can be resolved: a user's own class gets what the variables hold.
+    settings = read_all([other]).of_flow("A", "B")
+    assert settings["my.api.key"] == "value of A_B_MY_API_KEY"
+
+
+def test_a_login_that_refers_to_its_password_is_converted_as_it_is(file: Path) -> None:
+    login = 'Module required username="me" password="${env:PW}";'
+    file.write_text(
+        MINIMAL + f'A.sasl.jaas.config = {login}\nB.sasl.jaas.config = Module password="hush ${{env:X}}";\n'
+    )
+    converted = command(file, "--to", "properties")
+    assert f"A.sasl.jaas.config = {login}\n" in converted.stdout
+    assert "hush" not in converted.output
+    assert "B.sasl.jaas.config is a literal secret" in converted.stderr
 
 
 def test_several_files_are_one_deployment(tmp_path: Path, file: Path) -> None:
@@ -227,4 +261,4 @@ def test_other_commands_take_the_same_files(name: str, tmp_path: Path) -> None:
     bad = tmp_path / "x.json"
     bad.write_text("[]")
     shown = CliRunner().invoke(app, [name, str(bad)])
-    assert (shown.exit_code, "none of MirrorMaker 2's connectors is in it" in shown.stderr) == (2, True)
+    assert (shown.exit_code, "there is none of MirrorMaker 2's connectors in it" in shown.stderr) == (2, True)

@@ -95,8 +95,8 @@ def test_each_setting_counts_for_the_connector_that_reads_it(tmp_path: Path) -> 
     assert (patterns(flow.groups.names).include, flow.groups.sync_every) == (("g",), 60.0)
     assert deployment.warnings == ()
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: groups has no effect: the flow goes by connector my-checkpoint",
-        "connector my-checkpoint: tasks.max has no effect: the flow goes by connector my-source",
+        "connector my-source: groups has no effect: the flow uses that of connector my-checkpoint",
+        "connector my-checkpoint: tasks.max has no effect: the flow uses that of connector my-source",
     ]
 
 
@@ -170,7 +170,7 @@ def test_references_stand_for_the_usual_providers(tmp_path: Path, monkeypatch: p
     deployment = read(tmp_path, connector("Source", topics="${env:TOPICS}"))
     assert patterns(deployment.flows[0].topics).include == ("orders",)
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: topics: 'env' is taken for Kafka's EnvVarConfigProvider: what the worker calls so is not "
+        "connector my-source: topics: 'env' is taken to be Kafka's EnvVarConfigProvider: the worker that declares it is not "
         "in this file"
     ]
 
@@ -182,8 +182,8 @@ def test_what_mm2s_driver_writes_for_each_client_is_no_surprise(tmp_path: Path) 
     deployment = read(tmp_path, config)
     assert deployment.warnings == ()
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: target.cluster.offset.storage.replication.factor has no meaning here: there is no "
-        "Connect cluster that keeps its state there"
+        "connector my-source: target.cluster.offset.storage.replication.factor is ignored: only `heliograph serve` "
+        "stores its state in such topics, and it reads them from the worker's file"
     ]
 
 
@@ -213,9 +213,9 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
     other = {"name": "sink", "config": {"connector.class": "org.example.Sink"}}
     deployment = read(tmp_path, [*three(), other])
     assert [one.text for one in deployment.warnings] == [
-        "connector sink: 'org.example.Sink' is none of MirrorMaker 2's connectors: it is passed over"
+        "connector sink: 'org.example.Sink' is not one of MirrorMaker 2's connectors: it is ignored"
     ]
-    assert "none of MirrorMaker 2's connectors is in it" in error(tmp_path, other)
+    assert "there is none of MirrorMaker 2's connectors in it" in error(tmp_path, other)
 
 
 @pytest.mark.parametrize(
@@ -223,17 +223,17 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
     [
         (
             [connector("Source"), connector("Checkpoint", replication_policy_separator="_")],
-            "0.json:20: connector my-checkpoint: replication.policy.separator: '_' here, but '.', the default, in "
+            "0.json:20: connector my-checkpoint: replication.policy.separator: '_' differs from '.', the default, in "
             "connector my-source: the connectors of A->B must agree",
         ),
         (
             [connector("Source", replication_policy_separator="-"), connector("Heartbeat")],
-            "0.json:10: connector my-source: replication.policy.separator: '-' here, but '.', the default, in "
+            "0.json:10: connector my-source: replication.policy.separator: '-' differs from '.', the default, in "
             "connector my-heartbeat: the connectors of A->B must agree",
         ),
         (
             [connector("Source"), connector("Checkpoint", source_cluster_bootstrap_servers="x:1")],
-            "0.json:18: connector my-checkpoint: source.cluster.bootstrap.servers: 'x:1' here, but 'a:9092' in "
+            "0.json:18: connector my-checkpoint: source.cluster.bootstrap.servers: 'x:1' differs from 'a:9092' in "
             "connector my-source (0.json:8): it is the same cluster A",
         ),
         (
@@ -241,7 +241,7 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
                 connector("Source", source_cluster_sasl_jaas_config="one"),
                 connector("Checkpoint", source_cluster_sasl_jaas_config="two"),
             ],
-            "source.cluster.sasl.jaas.config: '[hidden]' here, but '[hidden]' in connector my-source",
+            "source.cluster.sasl.jaas.config: '[hidden]' differs from '[hidden]' in connector my-source",
         ),
         (
             [connector("Source"), connector("Source")],
@@ -260,7 +260,7 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
         ),
         (connector("Source", source_cluster_bootstrap_servers=None), "my-source: no source.cluster.bootstrap.servers"),
         (connector("Source", source_cluster_alias=None), "0.json:4: connector my-source: no source.cluster.alias"),
-        ({"a": 1}, "0.json:2: no connector.class: this is no connector"),
+        ({"a": 1}, "0.json:2: no connector.class: this is not a connector"),
         ([1], "a connector is an object with 'name' and 'config'"),
     ],
 )
@@ -271,10 +271,10 @@ def test_what_cannot_be_run_is_named_with_connector_and_key(tmp_path: Path, cont
 def test_what_is_no_json_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{\n "a": 1,\n}')
-    with pytest.raises(ConfigError, match=r"x\.json:[23]: this is no JSON"):
+    with pytest.raises(ConfigError, match=r"x\.json:[23]: this is not JSON"):
         load(file)
     file.write_bytes(b"\xff\xff")
-    with pytest.raises(ConfigError, match="this is no UTF-8 text"):
+    with pytest.raises(ConfigError, match="this is not UTF-8 text"):
         load(file)
 
 
@@ -282,5 +282,5 @@ def test_an_mm2_properties_stands_alone(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text("clusters = A, B\n")
     (tmp_path / "0.json").write_text(json.dumps(connector("Source")))
-    with pytest.raises(ConfigError, match=r"an mm2\.properties stands alone"):
+    with pytest.raises(ConfigError, match=r"an mm2\.properties cannot be combined with"):
         load_all([tmp_path / "0.json", file])

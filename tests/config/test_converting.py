@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from heliograph.config import Deployment
-from heliograph.config.read.document import Settings
 from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.show.convert import CONNECT, FORMATS, PROPERTIES, STRIMZI, convert
 from heliograph.model.flow import ConnectOffsets, Flow
@@ -169,8 +169,8 @@ def test_what_a_format_has_no_place_for_is_said(tmp_path: Path) -> None:
     )
     assert [text.rpartition("/mm2")[2] for text in convert(*read(file), CONNECT).left_out] == [
         ".properties:6: B->A.topics is left out: B->A does not run",
-        ".properties:8: zzz is left out: it is no setting",
-        ".properties:9: consumer.x is left out: it is no setting",
+        ".properties:8: zzz is left out: it is not a setting",
+        ".properties:9: consumer.x is left out: it is not a setting",
     ]
 
 

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from heliograph.config.declare.catalogue import SETTINGS, find
-from heliograph.config.declare.setting import Scope
+from heliograph.config.declare.catalogue import find, settings
+from heliograph.config.declare.locations import Scope
 
 from . import kafka_clients
 from .files import flow
@@ -190,7 +190,7 @@ def test_every_default_is_mm2s(scope: Scope, name: str, default: str | None) -> 
 
 
 def test_every_default_of_an_acted_setting_is_a_value_of_its_kind() -> None:
-    for setting in SETTINGS:
+    for setting in settings():
         if setting.supported and setting.default is not None:
             setting.kind.parse(setting.default)
 
@@ -203,7 +203,7 @@ def test_the_defaults_of_a_flow_are_those_that_are_declared() -> None:
 
 
 def test_exactly_these_settings_are_acted_on() -> None:
-    assert sorted({setting.name for setting in SETTINGS if setting.supported}) == [
+    assert sorted({setting.name for setting in settings() if setting.supported}) == [
         "auto.offset.reset",
         "batch.size",
         "bootstrap.servers",
@@ -279,5 +279,5 @@ def test_exactly_these_settings_are_acted_on() -> None:
 
 
 def test_every_setting_has_a_sentence() -> None:
-    for setting in SETTINGS:
+    for setting in settings():
         assert setting.about.endswith((".", ".)")), setting.name

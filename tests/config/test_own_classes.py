@@ -41,8 +41,7 @@ def test_a_setting_meant_for_a_filter_is_noted_not_warned_about() -> None:
     added = f"A->B.topic.filter.class = {HERE}.Short\nA->B.short.letters = 5\n"
     assert warnings(added) == []
     assert notes(added) == [
-        "mm2.properties:6: A->B.short.letters is no setting of Heliograph's: "
-        "only the classes that the flow names see it"
+        "mm2.properties:6: A->B.short.letters is not a setting of Heliograph: only the flow's own classes get it"
     ]
     assert len(warnings(added + "A->B.topcs = x\n")) == 1
     assert len(warnings("A->B.short.letters = 5\n")) == 1
@@ -68,13 +67,13 @@ def test_mm2s_own_filters_are_the_built_in_ones(setting: str, simple: str) -> No
     [
         (
             f"replication.policy.class = {HERE}.HalfAPolicy",
-            f"replication.policy.class: '{HERE}.HalfAPolicy' is no replication policy: it has no topic_source(), ",
+            f"replication.policy.class: '{HERE}.HalfAPolicy' is not a replication policy: it has no topic_source(), ",
         ),
         (f"replication.policy.class = {HERE}.WantsMore", "cannot be constructed: missing a required argument: 'moon'"),
         (f"replication.policy.class = {HERE}.FailsToBeMade", "cannot be constructed: RuntimeError: no moon tonight"),
         (f"replication.policy.class = {HERE}.Nothing", f"the module {HERE} has no class Nothing"),
         (f"replication.policy.class = {HERE}.NOT_A_CLASS", f"the module {HERE} has no class NOT_A_CLASS"),
-        (f"topic.filter.class = {HERE}.HalfAPolicy", "is no filter: it has no matches()"),
+        (f"topic.filter.class = {HERE}.HalfAPolicy", "is not a filter: it has no matches()"),
         (f"A->B.group.filter.class = {HERE}.Locked", "cannot be sent to Spark's executors"),
         (
             "topic.filter.class = org.example.MyFilter",

@@ -54,7 +54,7 @@ def test_topics_can_be_paused() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"connector.class": "FileStreamSource"}, "connector s: 'FileStreamSource' is none of MirrorMaker 2's"),
+        ({"connector.class": "FileStreamSource"}, "connector s: 'FileStreamSource' is not one of MirrorMaker 2's"),
         ({"source.cluster.alias": "B"}, "connector s: source.cluster.alias: 'B' is the alias of the target too"),
         ({"tasks.max": "many"}, "connector s: tasks.max: 'many' is not a whole number"),
     ],

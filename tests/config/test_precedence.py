@@ -71,7 +71,7 @@ def test_an_old_name_works_with_a_warning_that_names_the_new_one(old: str, new: 
             patterns(read.topics).exclude if new == "topics.exclude" else patterns(read.topic_sync.exclude).include
         )
         assert warnings(f"{scope}{old} = x\n") == [
-            f"mm2.properties:5: '{scope}{old}' is an old name: call it '{scope}{new}'"
+            f"mm2.properties:5: '{scope}{old}' is an old name: write '{scope}{new}'"
         ]
 
 

@@ -38,9 +38,9 @@ def test_without_a_declaration_a_reference_stays_and_is_warned_about(monkeypatch
     monkeypatch.setenv("NAME", "orders")
     assert flow("client.id = ${env:NAME}\n").source.client_id == "${env:NAME}"
     assert warnings("client.id = ${env:NAME}\n") == [
-        "mm2.properties:5: client.id: ${env:NAME} is left as it is: there is no 'env' in config.providers"
+        "mm2.properties:5: client.id: ${env:NAME} is not resolved: there is no 'env' in config.providers"
     ]
-    with pytest.raises(ConfigError, match=r"\$\{env:N\} was not looked up: 'env' is not in config.providers"):
+    with pytest.raises(ConfigError, match=r"\$\{env:N\} is not resolved: 'env' is not in config.providers"):
         flow("tasks.max = ${env:N}\n")
 
 
@@ -87,7 +87,7 @@ def test_a_provider_class_we_do_not_have_is_warned_about_where_it_is_used() -> N
     declared = "config.providers = vault\nconfig.providers.vault.class = com.example.Vault\n"
     assert warnings(declared) == []
     assert warnings(declared + "client.id = ${vault:a:b}\n") == [
-        "mm2.properties:7: client.id: ${vault:a:b} is left as it is: this version does not have the class of 'vault'"
+        "mm2.properties:7: client.id: ${vault:a:b} is not resolved: this version does not support the class of 'vault'"
     ]
 
 

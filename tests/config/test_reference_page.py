@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from heliograph.config.declare.catalogue import SETTINGS
+from heliograph.config.declare.catalogue import settings
 from heliograph.config.show.reference import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -26,5 +26,5 @@ def test_the_module_writes_the_page() -> None:
 
 def test_every_setting_is_on_the_page() -> None:
     text = page()
-    for setting in SETTINGS:
+    for setting in settings():
         assert f"| `{setting.name}` |" in text

@@ -121,16 +121,15 @@ def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) ->
     assert deployment.flows[0].parts == {SOURCE, CHECKPOINT, HEARTBEAT}
     assert deployment.heartbeat_only_flows == ()
     assert said(tmp_path, deployment.warnings) == [
-        "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: call it "
+        "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: write "
         "'spec.mirrors[0].topicsExcludePattern'"
     ]
     assert said(tmp_path, deployment.notes) == [
-        "mm2.yaml:6: spec.version has no meaning here: there is no Kafka Connect of some version",
-        "mm2.yaml:7: spec.replicas has no meaning here: Spark's executors do the work: see --master and --conf",
-        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor has no meaning here: there is no "
-        "Connect cluster that keeps its state there",
-        "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart has no meaning here: what fails is started again in "
-        "any case",
+        "mm2.yaml:6: spec.version is ignored: Heliograph does not run Kafka Connect",
+        "mm2.yaml:7: spec.replicas is ignored: Spark's executors do the work: see --master and --conf",
+        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor is ignored: only `heliograph serve` "
+        "stores its state in such topics, and it reads them from the worker's file",
+        "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart is ignored: Heliograph always restarts what fails",
     ]
 
 
@@ -154,7 +153,7 @@ def test_several_documents_make_one_deployment(tmp_path: Path) -> None:
     user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata:\n  name: me\n"
     deployment = read(tmp_path, f"{V1}---\n{back}---\n{user}")
     assert [flow.name for flow in deployment.flows] == ["A->B", "B->A"]
-    assert [note.text for note in deployment.notes] == ["a resource of kind KafkaUser is passed over"]
+    assert [note.text for note in deployment.notes] == ["a resource of kind KafkaUser is ignored"]
 
 
 @pytest.mark.parametrize("off", ["pause: true", "state: paused", "state: stopped"])
@@ -171,17 +170,20 @@ def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> N
     )
     deployment = read(tmp_path, text)
     assert said(tmp_path, deployment.notes) == [
-        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not act on it"
+        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not support it"
     ]
 
 
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ("  jvmOptions: {}\n", "spec.jvmOptions has no meaning here: memory and cores are Spark's"),
-        ("  template: {pod: {}}\n", "spec.template has no meaning here: it is about Strimzi's pods"),
-        ("  metricsConfig: {type: jmxPrometheusExporter}\n", "spec.metricsConfig has no meaning here"),
-        ("  rack: {topologyKey: zone}\n", "spec.rack has no meaning here: this version does not choose replicas"),
+        ("  jvmOptions: {}\n", "spec.jvmOptions is ignored: memory and cores are Spark's"),
+        ("  template: {pod: {}}\n", "spec.template is ignored: it is about Strimzi's pods"),
+        (
+            "  metricsConfig: {type: jmxPrometheusExporter}\n",
+            "spec.metricsConfig is ignored: Heliograph serves its metrics",
+        ),
+        ("  rack: {topologyKey: zone}\n", "spec.rack is ignored: this version does not choose replicas"),
     ],
 )
 def test_fields_about_pods_are_noted(tmp_path: Path, added: str, says: str) -> None:
@@ -227,14 +229,17 @@ def test_unknown_fields_are_warned_about_with_the_nearest_name(tmp_path: Path, t
             "mm2.yaml:13: spec.mirrors[0].sourceConnector.tasksMax: 'many' is not a whole number",
         ),
         (V1.replace("sourceConnector: {}", "sourceConnector: {state: off}"), "state: 'off' is not one of running"),
-        (V1 + "      topicsPattern: '(a'\n", "mm2.yaml:14: spec.mirrors[0].topicsPattern: '(a' is no list of regular"),
+        (
+            V1 + "      topicsPattern: '(a'\n",
+            "mm2.yaml:14: spec.mirrors[0].topicsPattern: '(a' is not a list of regular",
+        ),
         (V1BETA2.replace("sourceCluster: A", "sourceCluster: C"), "sourceCluster: 'C' is not in spec.clusters (A, B)"),
         (V1BETA2.replace("connectCluster: B", "connectCluster: C"), "spec.connectCluster: 'C' is not in spec.clusters"),
         (V1.replace("      sourceConnector: {}\n", ""), "no KafkaMirrorMaker2 with a connector is in it"),
         (V1[: V1.index("  mirrors")], "spec.mirrors: there is no mirror"),
         ("kind: Kafka\napiVersion: x\n", "no KafkaMirrorMaker2 with a connector is in it"),
-        ("a: [b\n", "this is no YAML: "),
-        ("a: !!python/object:os.system x\n", "no connector.class: this is no connector"),
+        ("a: [b\n", "this is not YAML: "),
+        ("a: !!python/object:os.system x\n", "no connector.class: this is not a connector"),
     ],
 )
 def test_what_cannot_be_run_is_named_with_its_field(tmp_path: Path, text: str, says: str) -> None:
@@ -258,9 +263,9 @@ def secure(tmp_path: Path, text: str) -> tuple[dict[str, str], list[str]]:
     file = tmp_path / "mm2.yaml"
     file.write_text(V1.replace("        alias: A\n", "        alias: A\n" + textwrap.indent(text, " " * 8)))
     document = read_all([file])
-    given = {at.name: entry.value for at, entry in document.values.entries.items() if at.owner == "A"}
+    given = {at.name: entry.reveal() for at, entry in document.entries.items() if at.owner == "A"}
     del given["bootstrap.servers"]
-    return given, [note.text for note in document.notes if "is taken for" not in note.text]
+    return given, [note.text for note in document.notes if "is taken to be" not in note.text]
 
 
 def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: Path) -> None:
@@ -274,10 +279,10 @@ def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: 
         'username="mirror" password="${env:A_PASSWORD}";',
     }
     assert notes == [
-        "spec.mirrors[0].source.tls.trustedCertificates: a secret's content is not in this file: put it into the "
+        "spec.mirrors[0].source.tls.trustedCertificates: the content of a secret is not in this file: set the "
         "environment variable A_CA, or write 'ssl.truststore.certificates' under config, for example as "
         "${file:/path/to/file.properties:key}",
-        "spec.mirrors[0].source.authentication.passwordSecret: a secret's content is not in this file: put it into the "
+        "spec.mirrors[0].source.authentication.passwordSecret: the content of a secret is not in this file: set the "
         "environment variable A_PASSWORD, or write 'sasl.jaas.config' under config, for example as "
         "${file:/path/to/file.properties:key}",
     ]

@@ -57,8 +57,8 @@ def test_where_it_listens(tmp_path: Path, lines: tuple[str, ...], address: tuple
         ((), "status.storage.topic", "no status.storage.topic"),
         (("bootstrap.servers=b1",), "", ":8: bootstrap.servers: 'b1' has an address without a port"),
         (("offset.storage.partitions=x",), "", ":8: offset.storage.partitions: 'x' is not a whole number"),
-        (("listeners=https://h:8443",), "", ":8: listeners: this version speaks HTTP only"),
-        (("listeners=here",), "", ":8: listeners: 'here' is no address"),
+        (("listeners=https://h:8443",), "", ":8: listeners: 'https://h:8443' has no http:// listener"),
+        (("listeners=here",), "", ":8: listeners: 'here' has 'here', which is not an address"),
     ],
 )
 def test_what_will_not_do_is_told_with_its_line(

@@ -10,10 +10,10 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import shown
-from heliograph.config.declare.setting import Scope
-from heliograph.config.read.document import Settings
 from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.show.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
 from heliograph.config.show.explain import ExplainedValue, Explanation, explain
@@ -118,7 +118,7 @@ def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:
     """What the file has for a cluster besides its address."""
     return [
         (address.name, shown(address.name, entry.value))
-        for address, entry in document.values.entries.items()
+        for address, entry in document.entries.items()
         if address.scope is Scope.CLUSTER and address.owner == cluster.alias and address.name != "bootstrap.servers"
     ]
 

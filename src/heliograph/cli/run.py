@@ -26,8 +26,8 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.read.document import Settings
 from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.control.takeover import StillRunning
 from heliograph.rest.app import make_app

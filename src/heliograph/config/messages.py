@@ -1,16 +1,18 @@
-"""What the reader of a configuration has to say about it: an error that stops it, or a remark on one line.
+"""What is reported about a configuration: errors that stop it, and notices about single lines.
 
-Both name file, line and key in one line of text. Printing them is for the commands.
+Each is one line of text that names file, line and key. The commands print them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigNotice:
-    """A remark on one line of a file: a warning (probably a mistake) or a note (known, but without effect here)."""
+    """About one line of a file: a warning (probably a mistake) or a note (known, but ignored)."""
 
     line: int
     key: str
@@ -18,24 +20,52 @@ class ConfigNotice:
     file: str = ""
 
     def __str__(self) -> str:
-        return one_line(f"{at(self.file, self.line)}: {self.text}")
+        return one_line(f"{position(self.file, self.line)}: {self.text}")
 
 
 def one_line(text: str) -> str:
-    """Values are quoted as they stand in a file, and may hold anything: also what ends a line or moves a cursor."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    """Values are quoted as they are in a file, and may contain control characters."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def at(file: str, line: int) -> str:
-    """Where something stands, for the beginning of a message; 0 is for a line that is not known."""
+def position(file: str, line: int) -> str:
+    """The beginning of a message; line 0 is unknown."""
     return f"{file}:{line}" if line else file
 
 
+def sorted_notices(notices: Iterable[ConfigNotice]) -> tuple[ConfigNotice, ...]:
+    return tuple(sorted(notices, key=lambda notice: (notice.file, notice)))
+
+
 class ConfigError(Exception):
-    """A configuration that cannot be run. `warnings` holds what else was noticed before: often the cause, such as a
-    misspelt name."""
+    """A configuration that cannot be run. `str()` has one line for each of its `errors`; `warnings` are other notices
+    about it, often the cause, such as a misspelt name."""
 
     warnings: tuple[ConfigNotice, ...] = ()
 
+    def __init__(self, *errors: str) -> None:
+        super().__init__(*errors)
+        self.errors = tuple(one_line(error) for error in errors)
+
     def __str__(self) -> str:
-        return one_line(super().__str__())
+        return "\n".join(self.errors)
+
+
+class ErrorCollector:
+    """Reports all errors of a configuration at once: `with errors:` keeps the `ConfigError` of a step for later."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, None] = {}
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: TracebackType | None) -> bool:
+        if not isinstance(error, ConfigError):
+            return False
+        self._errors |= dict.fromkeys(error.errors)
+        return True
+
+    def raise_collected(self) -> None:
+        if self._errors:
+            raise ConfigError(*self._errors)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from heliograph.config import ConfigError, Deployment
 from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.mirroring import TOPICS_PAUSED
-from heliograph.config.read.document import Settings
+from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.posted import PostedFlow, connector, flow_of, part_of, shown, with_secrets
 from heliograph.config.show.plugin_definitions import problems
 from heliograph.config.show.projection import connectors as exported
@@ -193,7 +193,7 @@ class Connectors:
         try:
             config = {**with_secrets(given, before), "name": name}
         except ConfigError as error:
-            raise invalid([str(error)]) from None
+            raise invalid(list(error.errors)) from None
         part = part_of(config)
         if not config.get("connector.class", "").strip():
             raise Invalid(f"Connector config {{name={name}}} contains no connector type")
@@ -213,7 +213,7 @@ class Connectors:
             others = [known for known in self._names_of(pair) if known != name and known not in self._unfit]
             self._make(pair, {**{known: self._wanted[known] for known in others}, name: Wanted(config)})
         except ConfigError as error:
-            raise invalid([str(error)]) from None
+            raise invalid(list(error.errors)) from None
         return config
 
     def _apply(self) -> None:

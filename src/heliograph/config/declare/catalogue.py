@@ -1,86 +1,109 @@
-"""All declared settings, and how to find one by what stands in a file: exactly, misplaced, or nearly.
+"""All declared settings, and how to find one by a name in a file: exactly, in another scope, or by similarity.
 
-Works on names within a scope (`topics` of `A->B.topics`); aliases are for `scopes` to take off.
+Works on names within a scope (`topics` of `A->B.topics`); `read/keys.py` splits off the aliases. The settings that are
+not supported are data, `ignored_settings.toml`, which is read when the first of them is needed.
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
+from importlib import resources
+from typing import Any
 
-from heliograph.config.declare import clients, mirroring, security, syncing, workers
-from heliograph.config.declare.setting import Scope, Setting, SettingGroup, SettingLocation
+from heliograph.config.declare import clients, mirroring, syncing
+from heliograph.config.declare.kinds import TEXT, Kind
+from heliograph.config.declare.locations import ALL, Scope, SettingLocation
+from heliograph.config.declare.setting import Setting, SettingGroup
 
+_SUPPORTED: tuple[SettingGroup, ...] = (*mirroring.GROUPS, *syncing.GROUPS, *clients.GROUPS)
 
-def _with_reasons(group: SettingGroup) -> SettingGroup:
-    return replace(
-        group,
-        settings=tuple(
-            one if one.supported or one.ignored_because else replace(one, ignored_because=group.ignored_because)
-            for one in group.settings
-        ),
-    )
-
-
-GROUPS: tuple[SettingGroup, ...] = tuple(
-    map(
-        _with_reasons,
-        (*mirroring.GROUPS, *syncing.GROUPS, *clients.GROUPS, *security.GROUPS, *workers.GROUPS),
-    )
-)
-SETTINGS: tuple[Setting[object], ...] = tuple(setting for group in GROUPS for setting in group.settings)
-
-# Names that never were settings but are written again and again, with the right one and where the wrong one comes from.
+# Names that never were settings but are often written, with the right one and the origin of the wrong one.
 _ENABLED = "the setting ends in '.enabled'"
 _MIRRORMAKER_1 = "it belongs to MirrorMaker 1"
 MISTAKES: dict[str, tuple[str, str]] = {
     "enable": ("enabled", "old documentation leaves out the 'd'"),
-    "emit.heartbeats": ("emit.heartbeats.enabled", _ENABLED),
-    "emit.checkpoints": ("emit.checkpoints.enabled", _ENABLED),
-    "emit.offset-syncs": ("emit.offset-syncs.enabled", _ENABLED),
-    "refresh.topics": ("refresh.topics.enabled", _ENABLED),
-    "refresh.groups": ("refresh.groups.enabled", _ENABLED),
-    "sync.topic.configs": ("sync.topic.configs.enabled", _ENABLED),
-    "sync.topic.acls": ("sync.topic.acls.enabled", _ENABLED),
-    "sync.group.offsets": ("sync.group.offsets.enabled", _ENABLED),
-    "heartbeats.replication": ("heartbeats.replication.enabled", _ENABLED),
-    "whitelist": ("topics", _MIRRORMAKER_1),
-    "topics.whitelist": ("topics", _MIRRORMAKER_1),
-    "topic.whitelist": ("topics", _MIRRORMAKER_1),
-    "topics.include": ("topics", "there is only an exclude list beside it"),
+    **{
+        name: (f"{name}.enabled", _ENABLED)
+        for name in (
+            *("emit.heartbeats", "emit.checkpoints", "emit.offset-syncs", "refresh.topics", "refresh.groups"),
+            *("sync.topic.configs", "sync.topic.acls", "sync.group.offsets", "heartbeats.replication"),
+        )
+    },
+    **dict.fromkeys(("whitelist", "topics.whitelist", "topic.whitelist"), ("topics", _MIRRORMAKER_1)),
+    **dict.fromkeys(("blacklist", "topic.blacklist"), ("topics.exclude", _MIRRORMAKER_1)),
     "groups.whitelist": ("groups", _MIRRORMAKER_1),
-    "groups.include": ("groups", "there is only an exclude list beside it"),
-    "blacklist": ("topics.exclude", _MIRRORMAKER_1),
-    "topic.blacklist": ("topics.exclude", _MIRRORMAKER_1),
     "num.streams": ("tasks.max", _MIRRORMAKER_1),
+    **{f"{name}.include": (name, "there is only an exclude list beside it") for name in ("topics", "groups")},
 }
+
+
+@cache
+def groups() -> tuple[SettingGroup, ...]:
+    """All settings in the order of the reference page, in each group the supported ones first."""
+    text = resources.files(__package__).joinpath("ignored_settings.toml").read_text(encoding="utf-8")
+    ignored = {group["title"]: tuple(_ignored(group)) for group in tomllib.loads(text)["group"]}
+    unknown = ignored.keys() - {group.title for group in _SUPPORTED}
+    assert not unknown, f"ignored_settings.toml has groups that do not exist: {unknown}"
+    return tuple(
+        SettingGroup(group.title, group.about, (*group.settings, *ignored.get(group.title, ()))) for group in _SUPPORTED
+    )
+
+
+def _ignored(group: dict[str, Any]) -> Iterator[Setting[object]]:
+    locations = {location_set.label: location_set for location_set in ALL}
+    for row in group["settings"]:
+        yield Setting(
+            row["name"],
+            Kind(row.get("type", TEXT.label), TEXT.parse),
+            row.get("default"),
+            row["about"],
+            locations[row.get("where", group["where"])],
+            supported=False,
+            ignored_because=row.get("reason", group.get("reason", "")),
+        )
+
+
+def settings() -> Iterator[Setting[object]]:
+    return (setting for group in groups() for setting in group.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingMatch:
-    """A declared setting found at a place. `supported` is about this place; `old_name` if a deprecated name was used."""
+    """A declared setting found at a location. `supported` is about this location; `old_name` is the deprecated name if
+    one was used."""
 
     setting: Setting[object]
-    place: SettingLocation
+    location: SettingLocation
     supported: bool
     old_name: str = ""
 
 
+def _indexed(declared: Iterable[SettingGroup]) -> dict[tuple[Scope, str], SettingMatch]:
+    index: dict[tuple[Scope, str], SettingMatch] = {}
+    for setting in (setting for group in declared for setting in group.settings):
+        for locations, supported in ((setting.where.read, setting.supported), (setting.where.also, False)):
+            for location in locations:
+                for name in setting.names:
+                    key = (location.scope, location.prefix + name)
+                    if key in index and index[key].setting is not setting:
+                        raise AssertionError(f"{key} is declared twice")
+                    old_name = "" if name == setting.name else name
+                    index.setdefault(key, SettingMatch(setting, location, supported, old_name))
+    return index
+
+
+@cache
+def _supported_index() -> dict[tuple[Scope, str], SettingMatch]:
+    return _indexed(_SUPPORTED)
+
+
 @cache
 def _index() -> dict[tuple[Scope, str], SettingMatch]:
-    index: dict[tuple[Scope, str], SettingMatch] = {}
-    for setting in SETTINGS:
-        for places, supported in ((setting.where.read, setting.supported), (setting.where.also, False)):
-            for place in places:
-                for name in (setting.name, *setting.old_names):
-                    spelt = (place.scope, place.prefix + name)
-                    if spelt in index and index[spelt].setting is not setting:
-                        raise AssertionError(f"{spelt} is declared twice")
-                    index.setdefault(
-                        spelt, SettingMatch(setting, place, supported, "" if name == setting.name else name)
-                    )
-    return index
+    return _indexed(groups())
 
 
 @cache
@@ -90,9 +113,9 @@ def _names(scope: Scope) -> tuple[str, ...]:
 
 @cache
 def find(scope: Scope, name: str) -> SettingMatch | None:
-    """The setting of this name in this scope. A family such as `offset.storage.*` takes any name but one that looks
-    like a slip of the pen in a name of its own (`offset.storage.replication.facto`)."""
-    exact = _index().get((scope, name))
+    """The setting of this name in this scope. A family such as `offset.storage.*` includes every name except one that
+    looks like a misspelt setting (`offset.storage.replication.facto`)."""
+    exact = _supported_index().get((scope, name)) or _index().get((scope, name))
     if exact is not None:
         return exact
     pieces = name.split(".")
@@ -103,15 +126,12 @@ def find(scope: Scope, name: str) -> SettingMatch | None:
     return None
 
 
-def elsewhere(scope: Scope, name: str) -> SettingMatch | None:
-    """The setting of this name in some other scope: known, but put where nobody reads it."""
-    for other in Scope:
-        if other is not scope and (hit := find(other, name)) is not None:
-            return hit
-    return None
+def find_in_other_scope(scope: Scope, name: str) -> SettingMatch | None:
+    """The setting of this name in another scope: known, but not read where it is written."""
+    return next((match for other in Scope if other is not scope and (match := find(other, name))), None)
 
 
 def nearest(scope: Scope, name: str) -> str | None:
-    """The declared name of this scope that looks most like the given one, if any does."""
+    """The declared name of this scope that is most similar to the given one, if any is."""
     close = difflib.get_close_matches(name, _names(scope), n=1, cutoff=0.72)
     return close[0] if close else None

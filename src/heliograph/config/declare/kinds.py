@@ -1,14 +1,15 @@
-"""The kinds of values a setting may have: how the text of a file becomes a value, and what to say if it does not.
+"""The kinds of values that a setting may have: how the text of a file becomes a value, and why a text is refused.
 
-A kind refuses a text with a `ValueError` whose words go on where "'text' ..." begins; it knows neither file nor key.
-The rules are those of Kafka's `ConfigDef`, see `docs/configuration.md`.
+A kind refuses a text with a `ValueError` whose message continues "'text' ..."; it knows neither file nor key. The rules
+are those of Kafka's `ConfigDef`, see `docs/configuration.md`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from heliograph.model.names import compile_names
 
@@ -18,217 +19,142 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 
-class Kind(Protocol[T_co]):
-    @property
-    def label(self) -> str: ...
-
-    def parse(self, text: str) -> T_co: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Text:
-    label: str = "text"
+class Kind(Generic[T_co]):
+    """`label` is what the reference page calls it."""
 
-    def parse(self, text: str) -> str:
-        return text.strip()
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """An address to post to; it may hold a secret. Empty for none."""
-
-    label: str = "secret"
-
-    def parse(self, text: str) -> str:
-        address = text.strip()
-        if address and not re.fullmatch(r"https?://[^/\s]+\S*", address):
-            raise ValueError("is no address such as https://hooks.example.com/services/...")
-        return address
+    label: str
+    parse: Callable[[str], T_co]
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
-    label: str = "true or false"
-
-    def parse(self, text: str) -> bool:
-        lowered = text.strip().lower()
-        if lowered not in ("true", "false"):
-            raise ValueError("is neither true nor false")
-        return lowered == "true"
+def _bool(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("is neither true nor false")
+    return lowered == "true"
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+def _webhook(text: str) -> str:
+    address = text.strip()
+    if address and not re.fullmatch(r"https?://[^/\s]+\S*", address):
+        raise ValueError("is no address such as https://hooks.example.com/services/...")
+    return address
+
+
+def whole(low: int = -LONG_MAX - 1, high: int = LONG_MAX, but_not: int | None = None) -> Kind[int]:
     """A whole number within bounds, both included."""
+    excluded = "" if but_not is None else f"not {but_not}"
+    label = "whole number"
+    if low >= -LONG_MAX:
+        upper = f" to {high}" if high < INT_MAX else " or more"
+        label = f"whole number, {low}{upper}" + (f", {excluded}" if excluded else "")
 
-    low: int = -LONG_MAX - 1
-    high: int = LONG_MAX
-    but_not: int | None = None
-
-    @property
-    def label(self) -> str:
-        if self.low < -LONG_MAX:
-            return "whole number"
-        upper = f" to {self.high}" if self.high < INT_MAX else " or more"
-        return f"whole number, {self.low}{upper}" + ("" if self.but_not is None else f", not {self.but_not}")
-
-    def parse(self, text: str) -> int:
+    def parse(text: str) -> int:
         digits = text.strip()
-        # int() alone would also take 1_000 and digits of other scripts, which Java refuses.
+        # int() also accepts 1_000 and digits of other scripts, which Java refuses.
         if re.fullmatch(r"[+-]?[0-9]+", digits) is None:
             raise ValueError("is not a whole number")
         number = int(digits)
-        if number < self.low or number == self.but_not:
-            raise ValueError(f"is too small: it must be {self.low} or more" + self._exception())
-        if number > self.high:
-            raise ValueError(f"is too large: it must be {self.high} or less")
+        if number < low or number == but_not:
+            raise ValueError(f"is too small: it must be {low} or more" + (f" and {excluded}" if excluded else ""))
+        if number > high:
+            raise ValueError(f"is too large: it must be {high} or less")
         return number
 
-    def _exception(self) -> str:
-        return "" if self.but_not is None else f" and not {self.but_not}"
+    return Kind(label, parse)
 
 
-@dataclass(frozen=True, slots=True)
-class Partitions:
-    """`source`, or a number of partitions; `source` is 0."""
-
-    label: str = "`source` or whole number, 1 or more"
-
-    def parse(self, text: str) -> int:
-        return 0 if text.strip() == "source" else Whole(1, INT_MAX).parse(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Decimal:
+def decimal(low: float, high: float) -> Kind[float]:
     """A number that may have a fraction, within bounds, both included."""
 
-    low: float
-    high: float
-
-    @property
-    def label(self) -> str:
-        return f"number, {self.low:g} to {self.high:g}"
-
-    def parse(self, text: str) -> float:
+    def parse(text: str) -> float:
         if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)", text.strip()) is None:
             raise ValueError("is not a number")
         number = float(text)
-        if not self.low <= number <= self.high:
-            raise ValueError(f"is out of range: it must be from {self.low:g} to {self.high:g}")
+        if not low <= number <= high:
+            raise ValueError(f"is out of range: it must be from {low:g} to {high:g}")
         return number
+
+    return Kind(f"number, {low:g} to {high:g}", parse)
+
+
+def _partitions(text: str) -> int:
+    return 0 if text.strip() == "source" else whole(1, INT_MAX).parse(text)
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Kafka's LIST: cut at commas, blanks around the pieces dropped, no way to escape a comma."""
+    """Kafka's LIST: split at commas, spaces around the items dropped, no way to escape a comma."""
     stripped = text.strip()
-    return tuple(piece.strip() for piece in stripped.split(",")) if stripped else ()
+    return tuple(item.strip() for item in stripped.split(",")) if stripped else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    label: str = "list"
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        return split_list(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Patterns:
-    label: str = "list of regular expressions"
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        patterns = split_list(text)
-        try:
-            compile_names(patterns)
-        except ValueError as bad:
-            raise ValueError(f"is no list of regular expressions: {bad}") from None
-        return patterns
+def _patterns(text: str) -> tuple[str, ...]:
+    patterns = split_list(text)
+    try:
+        compile_names(patterns)
+    except ValueError as error:
+        raise ValueError(f"is not a list of regular expressions: {error}") from None
+    return patterns
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of some words, in any case of letters. `otherwise` says what to do if it is none of them."""
+def choice(*options: str, otherwise: str = "") -> Kind[str]:
+    """One of some words, upper or lower case. `otherwise` is the message for any other word."""
 
-    options: tuple[str, ...]
-    otherwise: str = ""
-
-    @property
-    def label(self) -> str:
-        return " or ".join(f"`{option}`" for option in self.options)
-
-    def parse(self, text: str) -> str:
-        for option in self.options:
+    def parse(text: str) -> str:
+        for option in options:
             if text.strip().lower() == option.lower():
                 return option
-        raise ValueError(self.otherwise or f"is not one of {', '.join(self.options)}")
+        raise ValueError(otherwise or f"is not one of {', '.join(options)}")
+
+    return Kind(" or ".join(f"`{option}`" for option in options), parse)
 
 
-@dataclass(frozen=True, slots=True)
-class Subset:
-    """Some of a few words, commas between."""
+def subset(*options: str) -> Kind[frozenset[str]]:
+    """One or more of some words, separated by commas."""
 
-    options: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        return f"list of {', '.join(f'`{option}`' for option in self.options)}"
-
-    def parse(self, text: str) -> frozenset[str]:
+    def parse(text: str) -> frozenset[str]:
         words = split_list(text.lower())
         for word in words:
-            if word not in self.options:
-                raise ValueError(f"has '{word}', which is not one of {', '.join(self.options)}")
+            if word not in options:
+                raise ValueError(f"has '{word}', which is not one of {', '.join(options)}")
         if not words:
-            raise ValueError(f"is empty: some of {', '.join(self.options)} are needed")
+            raise ValueError(f"is empty: write one or more of {', '.join(options)}")
         return frozenset(words)
 
-
-@dataclass(frozen=True, slots=True)
-class Separator:
-    """Taken as it stands, blanks included, as MM2 does; refused if no topic could have it in its name."""
-
-    label: str = "text"
-
-    def parse(self, text: str) -> str:
-        if re.fullmatch(r"[A-Za-z0-9._-]*", text) is None:
-            raise ValueError("cannot be part of a topic name (allowed are letters, digits, '.', '_' and '-')")
-        return text
+    return Kind(f"list of {', '.join(f'`{option}`' for option in options)}", parse)
 
 
-@dataclass(frozen=True, slots=True)
-class Aliases:
-    label: str = "list"
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        aliases = split_list(text)
-        if not aliases:
-            raise ValueError("lists no cluster: write for example 'clusters = A, B'")
-        for alias in aliases:
-            if not alias:
-                raise ValueError("has an empty place between or after its commas")
-            if re.fullmatch(r"[A-Za-z0-9._-]+", alias) is None:
-                raise ValueError(
-                    f"has the alias '{alias}', which cannot be part of topic names: use letters, digits, '.', '_', '-' "
-                    "and put commas between aliases"
-                )
-        doubled = next((alias for at, alias in enumerate(aliases) if alias in aliases[:at]), None)
-        if doubled is not None:
-            raise ValueError(f"lists the cluster {doubled} twice")
-        return aliases
+def _separator(text: str) -> str:
+    """Taken as it is, spaces included, as MM2 does."""
+    if re.fullmatch(r"[A-Za-z0-9._-]*", text) is None:
+        raise ValueError("cannot be part of a topic name (allowed are letters, digits, '.', '_' and '-')")
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """`host:port`, several with commas between; an IPv6 address in brackets. Kafka also takes, and drops, a
+def _aliases(text: str) -> tuple[str, ...]:
+    aliases = split_list(text)
+    if not aliases:
+        raise ValueError("lists no cluster: write for example 'clusters = A, B'")
+    for number, alias in enumerate(aliases):
+        if not alias:
+            raise ValueError("has an empty item: remove the extra comma")
+        if re.fullmatch(r"[A-Za-z0-9._-]+", alias) is None:
+            raise ValueError(
+                f"has the alias '{alias}', which cannot be part of topic names: use letters, digits, '.', '_', '-' "
+                "and put commas between aliases"
+            )
+        if alias in aliases[:number]:
+            raise ValueError(f"lists the cluster {alias} twice")
+    return aliases
+
+
+def _addresses(text: str) -> tuple[tuple[str, int], ...]:
+    """`host:port`, several separated by commas; an IPv6 address in brackets. Kafka also accepts, and drops, a
     `scheme://`."""
-
-    label: str = "list of host:port"
-
-    def parse(self, text: str) -> tuple[tuple[str, int], ...]:
-        addresses = split_list(text)
-        if not addresses:
-            raise ValueError("holds no address: write for example 'broker1:9092, broker2:9092'")
-        return tuple(_address(address) for address in addresses)
+    addresses = split_list(text)
+    if not addresses:
+        raise ValueError("holds no address: write for example 'broker1:9092, broker2:9092'")
+    return tuple(_address(address) for address in addresses)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -239,8 +165,20 @@ def _address(text: str) -> tuple[str, int]:
             raise ValueError(f"has an address without a port: write '{bare}:9092' if it is Kafka's usual one")
         if bare.count(":") > 1 and "[" not in bare:
             raise ValueError(f"has an IPv6 address without brackets: write '[{bare}]:9092', with the right port")
-        raise ValueError(f"has an address that is no host:port: '{text}'")
+        raise ValueError(f"has an address that is not host:port: '{text}'")
     port = int(parts[3])
     if not 1 <= port <= 65535:
         raise ValueError(f"has an address with an impossible port: '{text}'")
     return parts[1] or parts[2], port
+
+
+TEXT = Kind("text", str.strip)
+BOOL = Kind("true or false", _bool)
+NAMES = Kind("list", split_list)
+PATTERNS = Kind("list of regular expressions", _patterns)
+SEPARATOR = Kind("text", _separator)
+ALIASES = Kind("list", _aliases)
+ADDRESSES = Kind("list of host:port", _addresses)
+PARTITIONS = Kind("`source` or whole number, 1 or more", _partitions)
+REPLICATION_FACTOR = whole(-1, 32767, but_not=0)
+WEBHOOK = Kind("secret", _webhook)

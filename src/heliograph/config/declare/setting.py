@@ -1,110 +1,60 @@
-"""The form of a declaration: what a setting is called, what it holds, where it may stand, and whether we act on it.
+"""The declaration of a setting: name, kind, default, sentence, where it may be written, and whether it is supported.
 
-The declarations themselves are in `mirroring`, `clients`, `security` and `workers`. Parsing, warnings about unknown
-names and the page `docs/configuration.md` all come from them; nothing else spells a setting's name.
+Parsing, warnings about unknown names and the page `docs/configuration.md` all come from the declarations; nothing else
+spells a setting's name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Generic, TypeVar
 
 from heliograph.config.declare.kinds import Kind
+from heliograph.config.declare.locations import FLOW, LocationSet
+from heliograph.model.flow import Cluster, Flow
 
 T_co = TypeVar("T_co", covariant=True)
 
-
-class Scope(Enum):
-    """Whom a key of the file is about."""
-
-    TOP = "top level"
-    CLUSTER = "cluster"
-    FLOW = "flow"
+# The defaults are the model's, stated there once.
+DEFAULTS = Flow(Cluster("A", ()), Cluster("B", ()))
 
 
-class Role(Enum):
-    """Which cluster of a flow `A->B` a cluster-scoped key belongs to."""
-
-    SOURCE = "A"
-    TARGET = "B"
-    EITHER = "C"
-
-
-@dataclass(frozen=True, slots=True)
-class SettingLocation:
-    """Somewhere a setting may stand: a scope, and what comes between the alias and the name (`source.consumer.`)."""
-
-    scope: Scope
-    prefix: str = ""
-    role: Role = Role.EITHER
-
-    def owner(self, source: str, target: str) -> str:
-        """Whom the key belongs to for one flow: '' at top level, else an alias or `source->target`."""
-        match self.scope:
-            case Scope.TOP:
-                return ""
-            case Scope.FLOW:
-                return f"{source}->{target}"
-            case Scope.CLUSTER:
-                return target if self.role is Role.TARGET else source
-
-    def key(self, name: str, source: str = "A", target: str = "B") -> str:
-        """The whole key as it is written in a file."""
-        owner = self.owner(source, target)
-        return f"{owner}.{self.prefix}{name}" if owner else f"{self.prefix}{name}"
-
-
-def top(prefix: str = "") -> SettingLocation:
-    return SettingLocation(Scope.TOP, prefix)
-
-
-def flow(prefix: str = "") -> SettingLocation:
-    return SettingLocation(Scope.FLOW, prefix)
-
-
-def cluster(prefix: str = "", role: Role = Role.EITHER) -> SettingLocation:
-    return SettingLocation(Scope.CLUSTER, prefix, role)
-
-
-def source(prefix: str = "") -> SettingLocation:
-    return cluster(prefix, Role.SOURCE)
-
-
-def target(prefix: str = "") -> SettingLocation:
-    return cluster(prefix, Role.TARGET)
-
-
-@dataclass(frozen=True, slots=True)
-class LocationSet:
-    """A set of places with a name. `read` is in order of precedence, highest first; `also` are places that MM2 knows
-    but which reach clients that Heliograph does not have."""
-
-    label: str
-    read: tuple[SettingLocation, ...]
-    also: tuple[SettingLocation, ...] = ()
+def default_text(value: bool | int | float | tuple[str, ...] | None) -> str:
+    """A default of the model as it would be written in a file."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ", ".join(value)
+        case float():
+            return f"{value:.10g}"
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T_co]):
-    """One setting. `default` is written as it would stand in a file, None if there is none. A name that ends in `.*`
-    stands for all names that begin that way. `old_names` are deprecated names, used where the new one is absent."""
+    """`default` is written as in a file, None if there is none. A name that ends in `.*` stands for all names that
+    begin that way. `old_names` are deprecated names, used if the new one is absent. `ignored_because` completes the
+    sentence "it is ignored: ..." for a setting that is not supported."""
 
     name: str
     kind: Kind[T_co]
     default: str | None
     about: str
-    where: LocationSet
-    supported: bool = False
+    where: LocationSet = FLOW
     old_names: tuple[str, ...] = ()
-    ignored_because: str = ""  # why it has no meaning here, as the end of a sentence
+    supported: bool = True
+    ignored_because: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.name, *self.old_names
 
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """A table of the reference page. `ignored_because` is for those settings that are not acted on and do not say why."""
+    """A table of the reference page."""
 
     title: str
     about: str
-    settings: tuple[Setting[object], ...]
-    ignored_because: str = ""
+    settings: tuple[Setting[object], ...] = ()

@@ -1,15 +1,16 @@
-"""Connectors of the same pair of clusters make one flow.
+"""Connectors of the same pair of clusters make one flow: joins them to settings as in an `mm2.properties`.
 
-They become entries as in an `mm2.properties`, so that looking values up, checking them and warning about them is done
-in one place. What Connect's workers are set up with is not in such files.
+So values are looked up, checked and warned about in one place. Settings of Connect's workers are not in such files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
 from heliograph.config.declare import catalogue, locations
+from heliograph.config.declare.kinds import split_list
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.mirroring import (
     BOOTSTRAP_SERVERS,
     CLUSTERS,
@@ -23,7 +24,7 @@ from heliograph.config.declare.mirroring import (
     TOPICS_EXCLUDE,
 )
 from heliograph.config.declare.secrets import shown
-from heliograph.config.declare.setting import Scope, Setting
+from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.syncing import (
     EMIT_HEARTBEATS_ENABLED,
     EMIT_OFFSET_SYNCS_ENABLED,
@@ -32,91 +33,76 @@ from heliograph.config.declare.syncing import (
     OFFSET_SYNCS_LOCATION,
     TOPIC_FILTER_CLASS,
 )
-from heliograph.config.messages import ConfigError, ConfigNotice, at
-from heliograph.config.read.connector import CLASSES, Connector
-from heliograph.config.read.document import Settings
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
+from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
 from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.providers import declared as declared_providers
-from heliograph.config.read.providers import references
-from heliograph.config.read.scopes import SettingKey
-from heliograph.config.read.settings import Values
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.providers import declared_providers, references
+from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
-# What Connect and Strimzi usually call Kafka's providers. They are declared for a worker, which is not in these files.
+# The usual names of Kafka's providers in Connect and Strimzi. They are declared for a worker, which is not in these
+# files.
 _PROVIDERS = "org.apache.kafka.common.config.provider"
 USUAL_PROVIDERS = {
-    "env": f"{_PROVIDERS}.EnvVarConfigProvider",
-    "file": f"{_PROVIDERS}.FileConfigProvider",
-    "directory": f"{_PROVIDERS}.DirectoryConfigProvider",
-    "strimzienv": f"{_PROVIDERS}.EnvVarConfigProvider",
-    "strimzifile": f"{_PROVIDERS}.FileConfigProvider",
-    "strimzidir": f"{_PROVIDERS}.DirectoryConfigProvider",
+    **dict.fromkeys(("env", "strimzienv"), f"{_PROVIDERS}.EnvVarConfigProvider"),
+    **dict.fromkeys(("file", "strimzifile"), f"{_PROVIDERS}.FileConfigProvider"),
+    **dict.fromkeys(("directory", "strimzidir"), f"{_PROVIDERS}.DirectoryConfigProvider"),
 }
-# What all connectors of a flow must agree on: names of topics come from these.
+# All connectors of a flow must agree on these, because topic names depend on them.
 AGREED: tuple[Setting[object], ...] = (
     REPLICATION_POLICY_CLASS,
     REPLICATION_POLICY_SEPARATOR,
     INTERNAL_TOPIC_SEPARATOR_ENABLED,
     OFFSET_SYNCS_LOCATION,
 )
-# What source and checkpoint connector both read.
-SHARED = frozenset(
-    name
-    for one in (TOPICS, TOPICS_EXCLUDE, TOPIC_FILTER_CLASS, EMIT_OFFSET_SYNCS_ENABLED)
-    for name in (one.name, *one.old_names)
-)
-# What is not a setting of the flow but says which connector this is.
+# Both source and checkpoint connector read these.
+_SHARED: tuple[Setting[object], ...] = (TOPICS, TOPICS_EXCLUDE, TOPIC_FILTER_CLASS, EMIT_OFFSET_SYNCS_ENABLED)
+SHARED = frozenset(name for setting in _SHARED for name in setting.names)
+# Which connector it is: not a setting of the flow.
 _IDENTITY = frozenset({"name", "connector.class", "source.cluster.alias", "target.cluster.alias", ENABLED.name})
 
+Parts = Mapping[str, Connector]  # the connectors of one flow, by part
+Flows = Mapping[tuple[str, str], Parts]  # by source and target
 
-def document(
-    file: str,
-    found: Sequence[Connector],
-    extra: Mapping[SettingKey, FileEntry] | None = None,
-    warnings: Iterable[ConfigNotice] = (),
-    notes: Iterable[ConfigNotice] = (),
-) -> Settings:
-    """One document of all connectors. `extra` is what a format knows besides, about clusters."""
-    if not found:
-        raise ConfigError(f"{file}: none of MirrorMaker 2's connectors is in it")
-    aliases = tuple(dict.fromkeys(alias for one in found for alias in (one.source, one.target)))
-    flows = _flows(found)
-    said = list(notes)
-    warned = list(warnings)
+
+def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
+    """The settings of all connectors of all files; `file` is only a name for messages."""
+    connectors = [connector for read in files for connector in read.connectors]
+    if not connectors:
+        raise ConfigError(f"{file}: there is none of MirrorMaker 2's connectors in it")
+    aliases = tuple(dict.fromkeys(alias for connector in connectors for alias in (connector.source, connector.target)))
+    notes = [note for read in files for note in read.notes]
+    warnings = [warning for read in files for warning in read.warnings]
     replaced: list[FileEntry] = []
+    errors = ErrorCollector()
+    flows = _flows(connectors, errors)
     entries = {_top(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
     for (source, target), parts in flows.items():
-        _agree(parts)
-        for one in parts.values():
-            _add_shared(entries, one)
-        entries |= dict(_settings(parts, said, warned, replaced))
-        running = _running(parts, said)
-        owner = f"{source}->{target}"
-        entries[_of_flow(owner, ENABLED)] = FileEntry(0, f"{owner}.{ENABLED.name}", "true" if running else "false")
-        if running and running != set(CLASSES):
-            words = ", ".join(part for part in CLASSES if part in running)
-            entries[_of_flow(owner, PARTS)] = FileEntry(0, f"{owner}.{PARTS.name}", words)
-        if not running:
-            entries[_of_flow(owner, EMIT_HEARTBEATS_ENABLED)] = _silence(owner)
+        _check_agreement(parts, errors)
+        for connector in parts.values():
+            _add_shared(entries, connector, errors)
+        entries |= dict(_settings(parts, notes, warnings, replaced))
+        with errors:
+            entries |= _enabled(f"{source}->{target}", parts, notes)
     for pair in permutations(aliases, 2):
         if pair not in flows:
-            owner = "->".join(pair)
-            entries[_of_flow(owner, EMIT_HEARTBEATS_ENABLED)] = _silence(owner)
-    entries |= extra or {}
-    _check_addresses(entries, flows)
-    said += _usual_providers(file, entries)
-    top = {address.name: entry.value for address, entry in entries.items() if address.scope is Scope.TOP}
-    try:
-        providers = declared_providers(top)
-    except ValueError as bad:
-        raise ConfigError(f"{file}: config.providers: {bad}") from None
+            # In an mm2.properties every pair of clusters writes heartbeats; connectors only where there are some.
+            entries |= _of_flow("->".join(pair), EMIT_HEARTBEATS_ENABLED, "false")
+    for read in files:
+        entries |= read.extra
+    _check_addresses(entries, flows, errors)
+    errors.raise_collected()
+    notes += _declare_usual_providers(file, entries)
     return Settings(
-        Values(file, entries, providers),
+        file,
+        entries,
+        declared_providers(file, {key.name: entry.value for key, entry in entries.items() if key.scope is Scope.TOP}),
         aliases,
-        tuple(dict.fromkeys(warned)),
-        tuple(dict.fromkeys(said)),
+        tuple(dict.fromkeys(warnings)),
+        tuple(dict.fromkeys(notes)),
         tuple(replaced),
-        {(one.source, one.target, one.part): one.name for one in found if one.name},
+        {(each.source, each.target, each.part): each.name for each in connectors if each.name},
     )
 
 
@@ -124,168 +110,173 @@ def _top(name: str) -> SettingKey:
     return SettingKey(Scope.TOP, "", name)
 
 
-def _of_flow(owner: str, setting: Setting[object]) -> SettingKey:
-    return SettingKey(Scope.FLOW, owner, setting.name)
+def _of_flow(owner: str, setting: Setting[object], value: str) -> dict[SettingKey, FileEntry]:
+    key = SettingKey(Scope.FLOW, owner, setting.name)
+    return {key: FileEntry(0, key.key(), value)}
 
 
-def _silence(owner: str) -> FileEntry:
-    """In an `mm2.properties` every pair of clusters writes heartbeats; connectors run only where there are some."""
-    return FileEntry(0, f"{owner}.{EMIT_HEARTBEATS_ENABLED.name}", "false")
-
-
-def _flows(found: Sequence[Connector]) -> dict[tuple[str, str], dict[str, Connector]]:
+def _flows(connectors: Sequence[Connector], errors: ErrorCollector) -> Flows:
     flows: dict[tuple[str, str], dict[str, Connector]] = {}
-    for one in found:
-        parts = flows.setdefault((one.source, one.target), {})
-        if one.part in parts:
-            raise ConfigError(
-                f"{one.file}: {one.label}: there is a {CLASSES[one.part]} of {one.source}->{one.target} already, "
-                f"{parts[one.part].label}: put them together into one"
-            )
-        parts[one.part] = one
+    for connector in connectors:
+        parts = flows.setdefault((connector.source, connector.target), {})
+        with errors:
+            if connector.part in parts:
+                raise ConfigError(
+                    f"{connector.file}: {connector.label}: there is a {CLASSES[connector.part]} of "
+                    f"{connector.source}->{connector.target} already, {parts[connector.part].label}: merge them"
+                )
+            parts[connector.part] = connector
     return {pair: {part: parts[part] for part in CLASSES if part in parts} for pair, parts in flows.items()}
 
 
-def _place(one: Connector, key: str) -> SettingKey:
-    """Where the setting would stand in an `mm2.properties`."""
-    if key.startswith(CONFIG_PROVIDERS.name):
-        return _top(key)
-    for side, alias in (("source", one.source), ("target", one.target)):
-        name = key.removeprefix(f"{side}.cluster.")
-        hit = catalogue.find(Scope.CLUSTER, name) if name != key else None
-        if hit is not None and (is_of_clients(name) or not hit.setting.supported):
-            return SettingKey(Scope.CLUSTER, alias, name)
-    return SettingKey(Scope.FLOW, f"{one.source}->{one.target}", key)
+def _key(connector: Connector, name: str) -> SettingKey:
+    """The key of the setting in an `mm2.properties`."""
+    if name.startswith(CONFIG_PROVIDERS.name):
+        return _top(name)
+    for side, alias in (("source", connector.source), ("target", connector.target)):
+        local = name.removeprefix(f"{side}.cluster.")
+        match = catalogue.find(Scope.CLUSTER, local) if local != name else None
+        if match is not None and (is_of_clients(local) or not match.setting.supported):
+            return SettingKey(Scope.CLUSTER, alias, local)
+    return SettingKey(Scope.FLOW, f"{connector.source}->{connector.target}", name)
 
 
 def is_of_clients(name: str) -> bool:
-    """Whether MM2's clients take it from a cluster's settings: addresses and security. The rest is at most a
-    worker's."""
-    hit = catalogue.find(Scope.CLUSTER, name)
-    return hit is not None and (hit.setting is BOOTSTRAP_SERVERS or hit.setting.where is locations.SECURITY)
+    """Whether MM2's clients read it from a cluster's settings: addresses and security. Others are for workers."""
+    match = catalogue.find(Scope.CLUSTER, name)
+    return match is not None and (match.setting is BOOTSTRAP_SERVERS or match.setting.where is locations.SECURITY)
 
 
-def _add_shared(entries: dict[SettingKey, FileEntry], one: Connector) -> None:
-    """What is about a cluster or about all: the same for every connector that says anything about it."""
-    for key in one.given:
-        address = _place(one, key)
-        if key in _IDENTITY or address.scope is Scope.FLOW:
+def _add_shared(entries: dict[SettingKey, FileEntry], connector: Connector, errors: ErrorCollector) -> None:
+    """Adds what is about a cluster or about all: it must be the same for every connector that has it."""
+    for name in connector.given:
+        key = _key(connector, name)
+        if name in _IDENTITY or key.scope is Scope.FLOW:
             continue
-        entry = one.entry(key, address)
-        before = entries.setdefault(address, entry)
-        if before.value.strip() != entry.value.strip():
-            values = f"'{shown(key, entry.value)}'", f"'{shown(key, before.value)}'"
-            raise one.error(
-                key,
-                f"{values[0]} here, but {values[1]} in {before.owner or before.name} "
-                f"({at(before.file, before.line)}): it is the same cluster {address.owner}".rstrip(),
-            )
-
-
-def _agree(parts: Mapping[str, Connector]) -> None:
-    """Connectors of one flow that call topics differently would not find each other's."""
-    connectors = tuple(parts.values())
-    for setting in AGREED:
-        first = connectors[0]
-        one = first.given.get(setting.name)
-        for other in connectors[1:]:
-            two = other.given.get(setting.name)
-            texts = [setting.default if given is None else given.value for given in (one, two)]
-            if HEARTBEAT in (first.part, other.part) and setting is OFFSET_SYNCS_LOCATION:
-                continue
-            if texts[0] != texts[1]:
-                blamed, against = (other, texts[0]) if two is not None else (first, texts[1])
-                peer = first if blamed is other else other
-                default = "" if setting.name in peer.given else ", the default,"
-                raise blamed.error(
-                    setting.name,
-                    f"'{blamed.given[setting.name].value}' here, but '{against}'{default} in {peer.label}: "
-                    f"the connectors of {first.source}->{first.target} must agree",
+        entry = connector.entry(name, key)
+        before = entries.setdefault(key, entry)
+        with errors:
+            if before.reveal().strip() != entry.reveal().strip():
+                raise connector.error(
+                    name,
+                    f"'{shown(name, entry.value)}' differs from '{shown(name, before.value)}' in "
+                    f"{before.owner or before.name} ({position(before.file, before.line)}): "
+                    f"it is the same cluster {key.owner}".rstrip(),
                 )
 
 
-def _settings(
-    parts: Mapping[str, Connector], notes: list[ConfigNotice], warnings: list[ConfigNotice], replaced: list[FileEntry]
-) -> Iterator[tuple[SettingKey, FileEntry]]:
-    """The settings of the flow itself, each by the connector that it is for."""
-    for one in parts.values():
-        for key in one.given:
-            address = _place(one, key)
-            if key in _IDENTITY or address.scope is not Scope.FLOW or _repeats_cluster(one, key):
+def _check_agreement(parts: Parts, errors: ErrorCollector) -> None:
+    """Connectors of one flow that name topics differently would not find each other's."""
+    first, *others = parts.values()
+    for setting in AGREED:
+        for other in others:
+            if setting is OFFSET_SYNCS_LOCATION and HEARTBEAT in (first.part, other.part):
                 continue
-            deciding = _deciding(key, parts)
-            if deciding is one:
-                yield address, one.entry(key, address)
-            elif deciding is None:
-                text = f"has no effect: only a {_reader(key)} reads it"
-                notes.append(_notice(one, key, text))
-                yield address, one.entry(key, address)
-            elif key not in deciding.given or deciding.given[key].value.strip() != one.given[key].value.strip():
-                text = f"has no effect: the flow goes by {deciding.label}"
-                both = one.part == CHECKPOINT and deciding.part == SOURCE and key in SHARED
-                (warnings if both else notes).append(_notice(one, key, text))
-                replaced.append(one.entry(key, address))
+            with errors:
+                _check_equal(setting, first, other)
 
 
-def _notice(one: Connector, key: str, text: str) -> ConfigNotice:
-    entry = one.entry(key)
-    return ConfigNotice(entry.line, entry.name, entry.of_owner(f"{entry.name} {text}"), one.file)
+def _check_equal(setting: Setting[object], first: Connector, other: Connector) -> None:
+    texts = {
+        connector.part: connector.given[setting.name].reveal() if setting.name in connector.given else setting.default
+        for connector in (first, other)
+    }
+    if texts[first.part] == texts[other.part]:
+        return
+    blamed, peer = (other, first) if setting.name in other.given else (first, other)
+    default = "" if setting.name in peer.given else ", the default,"
+    raise blamed.error(
+        setting.name,
+        f"'{texts[blamed.part]}' differs from '{texts[peer.part]}'{default} in {peer.label}: "
+        f"the connectors of {first.source}->{first.target} must agree",
+    )
 
 
-def _reader(key: str) -> str:
-    return CLASSES[CHECKPOINT if key in OF_CHECKPOINT else HEARTBEAT]
+def _settings(
+    parts: Parts, notes: list[ConfigNotice], warnings: list[ConfigNotice], replaced: list[FileEntry]
+) -> Iterator[tuple[SettingKey, FileEntry]]:
+    """The settings of the flow itself, each from the connector that reads it."""
+    for connector in parts.values():
+        for name in connector.given:
+            key = _key(connector, name)
+            if name in _IDENTITY or key.scope is not Scope.FLOW or _repeats_cluster(connector, name):
+                continue
+            entry = connector.entry(name, key)
+            reader = _reader(name, parts)
+            if reader is connector:
+                yield key, entry
+            elif reader is None:
+                only = CLASSES[CHECKPOINT if name in OF_CHECKPOINT else HEARTBEAT]
+                notes.append(_no_effect(connector, name, f"only a {only} reads it"))
+                yield key, entry
+            elif name not in reader.given or reader.given[name].reveal().strip() != entry.reveal().strip():
+                both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
+                notice = _no_effect(connector, name, f"the flow uses that of {reader.label}")
+                (warnings if both_read else notes).append(notice)
+                replaced.append(entry)
 
 
-def _deciding(key: str, parts: Mapping[str, Connector]) -> Connector | None:
-    if key in OF_CHECKPOINT:
+def _no_effect(connector: Connector, name: str, reason: str) -> ConfigNotice:
+    entry = connector.entry(name)
+    text = entry.with_owner(f"{entry.name} has no effect: {reason}")
+    return ConfigNotice(entry.line, entry.name, text, connector.file)
+
+
+def _reader(name: str, parts: Parts) -> Connector | None:
+    if name in OF_CHECKPOINT:
         return parts.get(CHECKPOINT)
-    if key in OF_HEARTBEAT:
+    if name in OF_HEARTBEAT:
         return parts.get(HEARTBEAT)
     return next(iter(parts.values()))
 
 
-def _repeats_cluster(one: Connector, key: str) -> bool:
-    """MM2's driver writes a cluster's address and security down for each of its clients too."""
+def _repeats_cluster(connector: Connector, name: str) -> bool:
+    """MM2's driver repeats a cluster's address and security for each of its clients."""
     for side in ("source", "target"):
-        for kind in ("consumer", "producer", "admin"):
-            name = key.removeprefix(f"{side}.{kind}.")
-            if name != key:
-                cluster = one.given.get(f"{side}.cluster.{name}")
-                return cluster is not None and cluster.value == one.given[key].value
+        for client in ("consumer", "producer", "admin"):
+            local = name.removeprefix(f"{side}.{client}.")
+            if local != name:
+                cluster = connector.given.get(f"{side}.cluster.{local}")
+                return cluster is not None and cluster.value == connector.given[name].value
     return False
 
 
-def _running(parts: Mapping[str, Connector], notes: list[ConfigNotice]) -> set[str]:
-    running = set()
-    for part, one in parts.items():
+def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[SettingKey, FileEntry]:
+    """Whether the flow is enabled, and with which of its parts."""
+    running = []
+    for part, connector in parts.items():
         enabled = True
-        if ENABLED.name in one.given and part != HEARTBEAT:
-            enabled = Values(one.file, {}, {}).parse(ENABLED, one.entry(ENABLED.name))
-        if not one.runs:
-            notes.append(ConfigNotice(0, "", f"{one.label} is paused or stopped: it does not run", one.file))
-        if enabled and one.runs:
-            running.add(part)
-    return running
+        if ENABLED.name in connector.given and part != HEARTBEAT:
+            enabled = Settings(connector.file, {}, {}).parse(ENABLED, connector.entry(ENABLED.name))
+        if not connector.runs:
+            text = f"{connector.label} is paused or stopped: it does not run"
+            notes.append(ConfigNotice(0, "", text, connector.file))
+        if enabled and connector.runs:
+            running.append(part)
+    if not running:
+        return _of_flow(owner, ENABLED, "false") | _of_flow(owner, EMIT_HEARTBEATS_ENABLED, "false")
+    some = {} if len(running) == len(CLASSES) else _of_flow(owner, PARTS, ", ".join(running))
+    return _of_flow(owner, ENABLED, "true") | some
 
 
-def _check_addresses(
-    entries: Mapping[SettingKey, FileEntry], flows: Mapping[tuple[str, str], Mapping[str, Connector]]
-) -> None:
-    for parts in flows.values():
-        for one in parts.values():
-            needed = {"target": one.target} if one.part == HEARTBEAT else {"source": one.source, "target": one.target}
-            for side, alias in needed.items():
+def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, errors: ErrorCollector) -> None:
+    for connector in (connector for parts in flows.values() for connector in parts.values()):
+        needed = {"source": connector.source, "target": connector.target}
+        if connector.part == HEARTBEAT:
+            del needed["source"]
+        for side, alias in needed.items():
+            with errors:
                 if SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
-                    raise ConfigError(f"{one.file}: {one.label}: no {side}.cluster.bootstrap.servers")
+                    raise ConfigError(f"{connector.file}: {connector.label}: no {side}.cluster.bootstrap.servers")
 
 
-def _usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:
-    """Declares the providers that are referred to under their usual names, where the connectors declare none."""
+def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:
+    """Declares the providers that are referred to by their usual names, unless the connectors declare them."""
     declared = entries.get(_top(CONFIG_PROVIDERS.name))
-    names = [name.strip() for name in declared.value.split(",")] if declared else []
+    names = split_list(declared.reveal()) if declared else ()
     used: dict[str, FileEntry] = {}
     for entry in entries.values():
-        for _text, provider in references(entry.value):
+        for _, provider in references(entry.reveal()):
             if provider in USUAL_PROVIDERS and provider not in names:
                 used.setdefault(provider, entry)
     if not used:
@@ -295,5 +286,7 @@ def _usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterato
         key = f"{CONFIG_PROVIDERS.name}.{name}.class"
         entries[_top(key)] = FileEntry(0, key, USUAL_PROVIDERS[name])
         simple = USUAL_PROVIDERS[name].rpartition(".")[2]
-        text = f"{entry.name}: '{name}' is taken for Kafka's {simple}: what the worker calls so is not in this file"
-        yield ConfigNotice(entry.line, entry.key, entry.of_owner(text), entry.file or file)
+        text = (
+            f"{entry.name}: '{name}' is taken to be Kafka's {simple}: the worker that declares it is not in this file"
+        )
+        yield ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or file)

@@ -1,4 +1,4 @@
-"""Reading a Java `.properties` file into entries that know their line. What the keys mean is of no concern here."""
+"""Reads a Java `.properties` file into entries with their lines. What the keys mean is decided elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import javaproperties
 
+from heliograph.config.declare.secrets import hide
 from heliograph.config.messages import ConfigError
 from heliograph.config.read.entry import FileEntry
 
@@ -29,18 +30,19 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def parse(data: bytes, file: str) -> tuple[FileEntry, ...]:
-    """All entries in order, repeated keys included."""
+    """All entries in order, repeated keys included. A key that looks like a secret's has a `Secret` as value."""
     entries: list[FileEntry] = []
     line = 1
     try:
-        # Given bytes, the library decodes them as Java does (Latin-1).
+        # The library decodes bytes as Java does (Latin-1).
         for element in javaproperties.parse(data.removeprefix(_BYTE_ORDER_MARK)):
             if isinstance(element, javaproperties.KeyValue):
-                entries.append(FileEntry(line, element.key, element.value, element.source))
+                value = hide(element.key, element.value)
+                entries.append(FileEntry(line, element.key, value, drops_backslash=_drops_backslash(element.source)))
             line += _line_ends(element.source)
     except javaproperties.InvalidUEscapeError as error:
         raise ConfigError(
-            f"{file}:{line}: '{error.escape}' is no character: after \\u come four hexadecimal digits "
+            f"{file}:{line}: '{error.escape}' is not a character: write four hexadecimal digits after \\u "
             "(a backslash in a regular expression is written twice)"
         ) from None
     return tuple(entries)
@@ -50,7 +52,6 @@ def _line_ends(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def dropped_backslash(entry: FileEntry) -> bool:
-    """Whether the value has a single backslash that the file format drops, as in `a\\.b`, which is read as `a.b`."""
-    text = entry.source.replace("\\\\", "")
+def _drops_backslash(source: str) -> bool:
+    text = source.replace("\\\\", "")
     return any(char == "\\" and follower not in "tnfru \t\f:=#!\r\n" for char, follower in pairwise(text))

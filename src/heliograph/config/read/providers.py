@@ -1,7 +1,7 @@
-"""References such as `${env:NAME}` in values, for the providers that the file declares, as MirrorMaker 2 does.
+"""References such as `${env:NAME}` in values, to the providers that the file declares, as in MirrorMaker 2.
 
-A reference to an undeclared provider, or to a key it does not have, stays as it is. Only the three providers that
-come with Kafka are known; values are looked up once, when a file is read.
+A reference to an undeclared provider, or to a key that it does not have, stays as it is. Only the three providers that
+come with Kafka are supported; values are resolved once, when a file is read.
 """
 
 from __future__ import annotations
@@ -12,33 +12,38 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from heliograph.config.declare.kinds import split_list
+from heliograph.config.declare.mirroring import CONFIG_PROVIDERS
+from heliograph.config.declare.secrets import REFERENCE, Value, reveal
 from heliograph.config.messages import ConfigError
 from heliograph.config.read.properties import read
 from heliograph.model.names import NameFilter
 
-# Path and key of a reference in, the value out; None leaves the reference as it is.
+# Takes path and key of a reference, returns the value; None leaves the reference as it is.
 Provider = Callable[[str, str], str | None]
 
-_REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
 
-
-def declared(top: Mapping[str, str]) -> dict[str, Provider | None]:
-    """The providers of `config.providers`, by name; None for one whose class is not known here."""
-    return {name: _provider(name, top) for name in split_list(top.get("config.providers", "")) if name}
+def declared_providers(file: str, top: Mapping[str, Value]) -> dict[str, Provider | None]:
+    """The providers of `config.providers`, by name; None for one whose class is not supported. `top` are the settings
+    at top level."""
+    texts = {key: reveal(value) for key, value in top.items() if key.startswith(CONFIG_PROVIDERS.name)}
+    try:
+        return {name: _provider(name, texts) for name in split_list(texts.get(CONFIG_PROVIDERS.name, "")) if name}
+    except ValueError as error:
+        raise ConfigError(f"{file}: config.providers: {error}") from None
 
 
 def resolve(text: str, providers: Mapping[str, Provider | None]) -> str:
     def value(reference: re.Match[str]) -> str:
         provider = providers.get(reference[1])
-        found = provider(reference[2] or "", reference[3]) if provider else None
-        return reference[0] if found is None else found
+        provided = provider(reference[2] or "", reference[3]) if provider else None
+        return reference[0] if provided is None else provided
 
-    return _REFERENCE.sub(value, text)
+    return REFERENCE.sub(value, text)
 
 
 def references(text: str) -> tuple[tuple[str, str], ...]:
     """The references in a text, each with the name of its provider."""
-    return tuple((found[0], found[1]) for found in _REFERENCE.finditer(text))
+    return tuple((reference[0], reference[1]) for reference in REFERENCE.finditer(text))
 
 
 def _provider(name: str, top: Mapping[str, str]) -> Provider | None:
@@ -61,7 +66,7 @@ def _from_file(path: str, key: str, allowed: tuple[str, ...]) -> str | None:
     if not path or not _inside(path, allowed):
         return None
     try:
-        values = {entry.key: entry.value for entry in read(path)}
+        values = {entry.key: entry.reveal() for entry in read(path)}
     except ConfigError as error:
         raise ValueError(f"refers to a file that cannot be used: {error}") from None
     return values.get(key)

@@ -1,47 +1,58 @@
-"""The values of a file, looked up by setting and flow in the order of precedence that the setting's places have.
+"""All settings of a deployment, in one form for all formats, looked up in MirrorMaker 2's order of precedence.
 
-A bad value is reported with file, line and key. Values with references are quoted as they stand in the file, so that
-what a provider gave does not end up in a log.
+A bad value is reported with file, line and key. Values with references are quoted as they are in the file, so that no
+value of a provider gets into a log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.setting import Scope, Setting, SettingLocation
-from heliograph.config.messages import ConfigError, at
+from heliograph.config.declare.locations import Scope, SettingLocation
+from heliograph.config.declare.secrets import Secret
+from heliograph.config.declare.setting import Setting
+from heliograph.config.messages import ConfigError, ConfigNotice, position
 from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.providers import Provider, references, resolve
-from heliograph.config.read.scopes import SettingKey
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Settings:
+    """`warnings` and `notes` are about the format; `resolve/review.py` adds those about the settings. `replaced` are
+    entries that a later one of the same key has replaced; `names` are those of connectors, by source, target and
+    part."""
+
     file: str
     entries: Mapping[SettingKey, FileEntry]
     providers: Mapping[str, Provider | None]
+    aliases: tuple[str, ...] = ()
+    warnings: tuple[ConfigNotice, ...] = ()
+    notes: tuple[ConfigNotice, ...] = ()
+    replaced: tuple[FileEntry, ...] = ()
+    names: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     def find(
-        self, setting: Setting[object], source: str, target: str, places: tuple[SettingLocation, ...] | None = None
+        self, setting: Setting[object], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None
     ) -> FileEntry | None:
-        """The entry that decides for the flow `source->target`. Old names come last, even one of the flow after a new
-        one at top level: MM2 looks at names only when all scopes have become one map."""
-        for name in (setting.name, *setting.old_names):
-            for place in setting.where.read if places is None else places:
-                address = SettingKey(place.scope, place.owner(source, target), place.prefix + name)
-                if (entry := self.entries.get(address)) is not None:
+        """The entry that applies to the flow `source->target`. Old names come last, even one of the flow after a new
+        one at top level: MM2 looks at names only when all scopes have been merged."""
+        for name in setting.names:
+            for location in setting.where.read if locations is None else locations:
+                key = SettingKey(location.scope, location.owner(source, target), location.prefix + name)
+                if (entry := self.entries.get(key)) is not None:
                     return entry
         return None
 
     def get(
-        self, setting: Setting[T], source: str, target: str, places: tuple[SettingLocation, ...] | None = None
+        self, setting: Setting[T], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None
     ) -> T:
-        entry = self.find(setting, source, target, places)
+        entry = self.find(setting, source, target, locations)
         if entry is not None:
             return self.parse(setting, entry)
         if setting.default is None:
@@ -49,31 +60,35 @@ class Values:
         return setting.kind.parse(setting.default)
 
     def parse(self, setting: Setting[T], entry: FileEntry) -> T:
+        text = entry.reveal()
         try:
-            return setting.kind.parse(resolve(entry.value, self.providers))
+            return setting.kind.parse(resolve(text, self.providers))
         except ValueError as reason:
-            said = "[hidden]" if setting.kind.label == "secret" else f"'{entry.value}'"
-            raise self.error(entry, f"{said} {reason}{_hint(entry.value, self.providers)}") from None
+            quoted = str(entry.value) if isinstance(entry.value, Secret) else f"'{text}'"
+            raise self.error(entry, f"{quoted} {reason}{_hint(text, self.providers)}") from None
 
     def of_flow(self, source: str, target: str) -> dict[str, str]:
-        """The texts that a flow's connectors would see: settings of flows at top level, and all that stands under the
-        flow's own name. References are resolved."""
+        """The texts that a flow's connectors see: settings of flows at top level, and all settings of the flow itself.
+        References are resolved."""
         texts: dict[str, str] = {}
         for owner in ("", f"{source}->{target}"):
-            for address, entry in self.entries.items():
-                if address.owner == owner and (owner or catalogue.find(Scope.FLOW, address.name) is not None):
-                    texts[address.name] = resolve(entry.value, self.providers)
+            for key, entry in self.entries.items():
+                if key.owner == owner and (owner or catalogue.find(Scope.FLOW, key.name) is not None):
+                    texts[key.name] = resolve(entry.reveal(), self.providers)
         return texts
 
+    def position(self, entry: FileEntry) -> str:
+        return position(entry.file or self.file, entry.line)
+
+    def notice(self, entry: FileEntry, text: str) -> ConfigNotice:
+        return ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or self.file)
+
     def error(self, entry: FileEntry, text: str) -> ConfigError:
-        place = at(entry.file or self.file, entry.line)
-        return ConfigError(f"{place}: {entry.of_owner(entry.name)}: {' '.join(text.splitlines())}")
+        return ConfigError(f"{self.position(entry)}: {entry.with_owner(entry.name)}: {' '.join(text.splitlines())}")
 
 
-def _hint(value: str, providers: Mapping[str, Provider | None]) -> str:
-    for text, provider in references(value):
+def _hint(text: str, providers: Mapping[str, Provider | None]) -> str:
+    for reference, provider in references(text):
         if provider not in providers:
-            return f" ({text} was not looked up: '{provider}' is not in config.providers)"
-    if "#" in value:
-        return " (a comment needs a line of its own)"
-    return ""
+            return f" ({reference} is not resolved: '{provider}' is not in config.providers)"
+    return " (a comment needs a line of its own)" if "#" in text else ""

@@ -1,7 +1,6 @@
-"""Strimzi's `KafkaMirrorMaker2` resource, versions v1beta2 and v1: what its operator would make of it.
+"""Strimzi's `KafkaMirrorMaker2` resource, versions v1beta2 and v1: the connectors that its operator would create.
 
-The operator turns a resource into connectors, and so do we; `joining` does the rest. Fields about pods have no meaning
-here and are noted; so are secrets, whose content no file of this kind holds.
+Fields about pods are ignored and noted; so are Kubernetes secrets, whose content is not in the file.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from heliograph.config.declare.kinds import Bool
-from heliograph.config.declare.setting import Scope
-from heliograph.config.messages import ConfigError, ConfigNotice, at
+from heliograph.config.declare.kinds import BOOL
+from heliograph.config.declare.locations import Scope
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read import strimzi_security
-from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorValue
+from heliograph.config.read.connect_json import given_values
+from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorFile, ConnectorValue
 from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.scopes import SettingKey
+from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.tree import Field, Node, Table
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
@@ -26,29 +26,24 @@ FIELDS = {SOURCE: "sourceConnector", CHECKPOINT: "checkpointConnector", HEARTBEA
 
 _PODS = "it is about Strimzi's pods, and Heliograph runs on Spark"
 _MEMORY = "memory and cores are Spark's: see --conf, as in --conf spark.executor.memory=2g"
-_NEEDLESS = {
-    "version": "there is no Kafka Connect of some version",
+_IGNORED = {
+    "version": "Heliograph does not run Kafka Connect",
     "replicas": "Spark's executors do the work: see --master and --conf",
-    "image": _PODS,
-    "clientRackInitImage": _PODS,
-    "resources": _MEMORY,
-    "jvmOptions": _MEMORY,
-    "livenessProbe": _PODS,
-    "readinessProbe": _PODS,
-    "jmxOptions": "there is no Kafka Connect to look into",
-    "metricsConfig": "there is no Kafka Connect to be measured: see `heliograph status`",
+    **dict.fromkeys(("image", "clientRackInitImage", "livenessProbe", "readinessProbe", "template"), _PODS),
+    **dict.fromkeys(("resources", "jvmOptions"), _MEMORY),
+    "jmxOptions": "Heliograph does not run Kafka Connect",
+    "metricsConfig": "Heliograph serves its metrics, and Connect's names for them, at /metrics of its REST address",
     "logging": "it is about Kafka Connect's log",
     "rack": "this version does not choose replicas by rack",
-    "tracing": "records are sent on as they are, past all interceptors",
-    "template": _PODS,
+    "tracing": "records are copied without interceptors",
     "externalConfiguration": "give the process its environment variables and files, and refer to them as ${env:NAME} "
     "and ${file:path:key}",
 }
-_CONNECTOR_NEEDLESS = {
-    "version": "there is no connector of some version",
-    "autoRestart": "what fails is started again in any case",
-    "listOffsets": "how far mirrors have got is shown by `heliograph status`",
-    "alterOffsets": "how far a mirror has got is read from the mirror itself",
+_IGNORED_OF_CONNECTOR = {
+    "version": "Heliograph has its own connectors",
+    "autoRestart": "Heliograph always restarts what fails",
+    "listOffsets": "`heliograph status` shows the positions of mirrors",
+    "alterOffsets": "the position of a mirror is read from the mirror itself",
 }
 PATTERNS = {
     "topicsPattern": "topics",
@@ -67,34 +62,26 @@ _CLUSTER = ("alias", "bootstrapServers", "config", "tls", "authentication")
 
 
 @dataclass(slots=True)
-class Resource:
-    """What was read from a resource, and what there is to say about it."""
+class Resource(ConnectorFile):
+    """What was read from the resources of a file."""
 
-    file: str
-    connectors: list[Connector] = field(default_factory=list)
-    extra: dict[SettingKey, FileEntry] = field(default_factory=dict)
-    warnings: list[ConfigNotice] = field(default_factory=list)
-    notes: list[ConfigNotice] = field(default_factory=list)
+    errors: ErrorCollector = field(default_factory=ErrorCollector)
 
-    def note(self, line: int, name: str, text: str) -> None:
-        self.notes.append(ConfigNotice(line, name, f"{name} {text}", self.file))
-
-    def check(
-        self, table: Table, path: str, known: tuple[str, ...], ignored_because: Mapping[str, str] | None = None
-    ) -> None:
-        """Says of every field that is not read why, or that nobody knows it."""
-        reasons = ignored_because or {}
-        for one in table.fields:
-            name = f"{path}{one.name}"
-            if one.name in reasons:
-                self.note(one.line, name, f"has no meaning here: {reasons[one.name]}")
-            elif one.name not in known:
-                near = difflib.get_close_matches(one.name, (*known, *reasons), n=1)
+    def check(self, table: Table, path: str, known: tuple[str, ...], ignored: Mapping[str, str] | None = None) -> None:
+        """Notes every field that is ignored, and warns about unknown ones."""
+        reasons = ignored or {}
+        for each in table.fields:
+            name = f"{path}{each.name}"
+            if each.name in reasons:
+                text = f"{name} is ignored: {reasons[each.name]}"
+                self.notes.append(ConfigNotice(each.line, name, text, self.file))
+            elif each.name not in known:
+                near = difflib.get_close_matches(each.name, (*known, *reasons), n=1)
                 hint = f"did you mean '{path}{near[0]}'?" if near else "it is ignored"
-                self.warnings.append(ConfigNotice(one.line, name, f"unknown field '{name}': {hint}", self.file))
+                self.warnings.append(ConfigNotice(each.line, name, f"unknown field '{name}': {hint}", self.file))
 
     def error(self, line: int, text: str) -> ConfigError:
-        return ConfigError(f"{at(self.file, line)}: {text}")
+        return ConfigError(f"{position(self.file, line)}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +96,16 @@ def is_resource(tree: Node) -> bool:
 
 
 def resources(file: str, trees: tuple[Node, ...]) -> Resource:
-    """All resources of a file together; those of other kinds are passed over."""
+    """All resources of a file together; those of other kinds are ignored. Raises `ConfigError` with all errors."""
     read = Resource(file)
     for table in _tables(trees):
         kind = table.text("kind")
         if kind == KIND:
-            _resource(read, table)
+            with read.errors:
+                _resource(read, table)
         else:
-            read.notes.append(ConfigNotice(table.line, "kind", f"a resource of kind {kind} is passed over", file))
+            read.notes.append(ConfigNotice(table.line, "kind", f"a resource of kind {kind} is ignored", file))
+    read.errors.raise_collected()
     if not read.connectors:
         raise ConfigError(f"{file}: no {KIND} with a connector is in it")
     return read
@@ -138,12 +127,12 @@ def _resource(read: Resource, table: Table) -> None:
         line, text = (version.line, version.value) if version else (table.line, "")
         raise read.error(line, f"apiVersion: '{text}' is not one of {', '.join(VERSIONS)}")
     spec = _table(read, table, "spec", "")
-    read.check(spec, "spec.", ("connectCluster", "clusters", "target", "mirrors"), _NEEDLESS)
-    clusters = {
-        cluster.alias: cluster
-        for number, one in enumerate(_list(read, spec, "clusters"))
-        for cluster in [_cluster(read, one, f"spec.clusters[{number}].")]
-    }
+    read.check(spec, "spec.", ("connectCluster", "clusters", "target", "mirrors"), _IGNORED)
+    clusters: dict[str, _Cluster] = {}
+    for number, node in enumerate(_list(read, spec, "clusters")):
+        with read.errors:
+            cluster = _cluster(read, node, f"spec.clusters[{number}].")
+            clusters[cluster.alias] = cluster
     target = None
     if (field := spec.get("target")) is not None:
         target = _cluster(read, field.value, "spec.target.")
@@ -151,34 +140,35 @@ def _resource(read: Resource, table: Table) -> None:
     mirrors = _list(read, spec, "mirrors")
     if not mirrors:
         raise read.error(spec.line, "spec.mirrors: there is no mirror")
-    for number, one in enumerate(mirrors):
-        if not isinstance(one, Table):
-            raise read.error(spec.line, f"spec.mirrors[{number}]: a mirror has fields")
-        _mirror(read, one, f"spec.mirrors[{number}].", clusters, target)
+    for number, mirror in enumerate(mirrors):
+        with read.errors:
+            if not isinstance(mirror, Table):
+                raise read.error(spec.line, f"spec.mirrors[{number}]: a mirror is an object")
+            _mirror(read, mirror, f"spec.mirrors[{number}].", clusters, target)
     connect = spec.get("connectCluster")
     if connect is not None and connect.value not in clusters:
         raise read.error(connect.line, f"spec.connectCluster: '{connect.value}' is not in spec.clusters")
 
 
 def _table(read: Resource, table: Table, name: str, path: str) -> Table:
-    found = table.get(name)
-    if found is None or not isinstance(found.value, Table):
-        raise read.error(found.line if found else table.line, f"no {path}{name}")
-    return found.value
+    field = table.get(name)
+    if field is None or not isinstance(field.value, Table):
+        raise read.error(field.line if field else table.line, f"no {path}{name}")
+    return field.value
 
 
 def _list(read: Resource, table: Table, name: str) -> tuple[Node, ...]:
-    found = table.get(name)
-    if found is None:
+    field = table.get(name)
+    if field is None:
         return ()
-    if not isinstance(found.value, tuple):
-        raise read.error(found.line, f"spec.{name}: a list is wanted")
-    return found.value
+    if not isinstance(field.value, tuple):
+        raise read.error(field.line, f"spec.{name}: this must be a list")
+    return field.value
 
 
 def _cluster(read: Resource, node: Node, path: str) -> _Cluster:
     if not isinstance(node, Table):
-        raise ConfigError(f"{read.file}: {path.removesuffix('.')}: a cluster has fields")
+        raise ConfigError(f"{read.file}: {path.removesuffix('.')}: a cluster is an object")
     for name in ("alias", "bootstrapServers"):
         if not node.text(name):
             raise read.error(node.line, f"no {path}{name}")
@@ -196,17 +186,16 @@ def _mirror(read: Resource, table: Table, path: str, clusters: dict[str, _Cluste
     if source.alias == target.alias:
         raise read.error(table.line, f"{path.removesuffix('.')}: source and target are the same cluster {source.alias}")
     patterns = _patterns(read, table, path)
-    # What stands at the target is what Connect's workers would be set up with, as `B.x` in an mm2.properties.
+    # The target's config is that of Connect's workers, as `B.x` in an mm2.properties.
     _add_worker(read, target)
     common = {
         **_of_cluster(read, source, "source"),
         **_of_cluster(read, target, "target"),
     }
     for part, name in FIELDS.items():
-        field = table.get(name)
-        if field is None:
-            continue
-        _connector(read, field, f"{path}{name}.", part, (source, target), common, patterns)
+        if (field := table.get(name)) is not None:
+            with read.errors:
+                _connector(read, field, f"{path}{name}.", part, (source, target), common, patterns)
 
 
 def _named(read: Resource, table: Table, path: str, side: str, clusters: dict[str, _Cluster]) -> _Cluster:
@@ -225,7 +214,7 @@ def _patterns(read: Resource, table: Table, path: str) -> dict[str, ConnectorVal
     for old, new in _OLD_PATTERNS.items():
         if (field := table.get(old)) is not None:
             better = table.get(new)
-            text = "is ignored: it is the old name of" if better else "is an old name: call it"
+            text = "is ignored: it is the old name of" if better else "is an old name: write"
             warning = f"'{path}{old}' {text} '{path}{new}'"
             read.warnings.append(ConfigNotice(field.line, f"{path}{old}", warning, read.file))
             given[PATTERNS[new]] = ConnectorValue(str(field.value), field.line, f"{path}{old}")
@@ -236,7 +225,7 @@ def _patterns(read: Resource, table: Table, path: str) -> dict[str, ConnectorVal
 
 
 def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, ConnectorValue]:
-    """A cluster's settings as its connectors know them; what `config` says at the target is for `_add_worker`."""
+    """A cluster's settings as its connectors have them; `_add_worker` adds the target's `config`."""
     table, path = cluster.table, cluster.path
     address = table.get("bootstrapServers")
     assert address is not None
@@ -250,7 +239,7 @@ def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, Conne
         **security,
         **(own if side == "source" else {}),
     }
-    return {f"{side}.cluster.{name}": one for name, one in given.items()}
+    return {f"{side}.cluster.{name}": value for name, value in given.items()}
 
 
 def _config(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue]:
@@ -258,26 +247,20 @@ def _config(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue
     if field is None:
         return {}
     if not isinstance(field.value, Table):
-        raise read.error(field.line, f"{path}config: settings are wanted")
-    given: dict[str, ConnectorValue] = {}
-    for one in field.value.fields:
-        if isinstance(one.value, Table | tuple):
-            raise read.error(one.line, f"{path}config.{one.name}: a setting is a text, not a list or an object")
-        if one.value is not None:
-            given[one.name] = ConnectorValue(one.value, one.line, f"{path}config.{one.name}")
-    return given
+        raise read.error(field.line, f"{path}config: this must be an object")
+    return given_values(read.file, "", field.value, f"{path}config.")
 
 
 def _add_worker(read: Resource, target: _Cluster) -> None:
     given = _config(read, target.table, target.path)
-    for name, key in WORKER.items():
-        if (field := target.table.get(name)) is not None:
-            given[key] = ConnectorValue(str(field.value), field.line, f"{target.path}{name}")
+    for field_name, name in WORKER.items():
+        if (field := target.table.get(field_name)) is not None:
+            given[name] = ConnectorValue(str(field.value), field.line, f"{target.path}{field_name}")
     spelling = ((f"{target.alias}.", f"{target.path}config."),)
-    for key, one in given.items():
-        address = SettingKey(Scope.CLUSTER, target.alias, key)
-        read.extra[address] = FileEntry(
-            one.line, address.key(), one.value, file=read.file, written=one.written, spelling=spelling
+    for name, value in given.items():
+        key = SettingKey(Scope.CLUSTER, target.alias, name)
+        read.extra[key] = FileEntry(
+            value.line, key.key(), value.value, file=read.file, written=value.written, spelling=spelling
         )
 
 
@@ -291,7 +274,7 @@ def _connector(
     patterns: dict[str, ConnectorValue],
 ) -> None:
     table = field.value if isinstance(field.value, Table) else Table((), field.line)
-    read.check(table, path, ("tasksMax", "pause", "state", "config"), _CONNECTOR_NEEDLESS)
+    read.check(table, path, ("tasksMax", "pause", "state", "config"), _IGNORED_OF_CONNECTOR)
     given = {
         "name": ConnectorValue(path, field.line),
         "connector.class": ConnectorValue(f"{KAFKA}.{CLASSES[part]}", field.line),
@@ -303,9 +286,9 @@ def _connector(
         given["tasks.max"] = ConnectorValue(str(tasks.value), tasks.line, f"{path}tasksMax")
     source, target = clusters
     spelling = (
-        *((f"{one.alias}.bootstrap.servers", f"{one.path}bootstrapServers") for one in clusters),
+        *((f"{cluster.alias}.bootstrap.servers", f"{cluster.path}bootstrapServers") for cluster in clusters),
         (f"{source.alias}->{target.alias}.", f"{path}config."),
-        *((f"{one.alias}.", f"{one.path}config.") for one in clusters),
+        *((f"{cluster.alias}.", f"{cluster.path}config.") for cluster in clusters),
     )
     runs = _runs(read, table, path)
     pair = (source.alias, target.alias)
@@ -318,9 +301,9 @@ def _runs(read: Resource, table: Table, path: str) -> bool:
         raise read.error(state.line, f"{path}state: '{state.value}' is not one of running, paused, stopped")
     if pause is not None:
         try:
-            paused = Bool().parse(str(pause.value))
-        except ValueError as bad:
-            raise read.error(pause.line, f"{path}pause: '{pause.value}' {bad}") from None
+            paused = BOOL.parse(str(pause.value))
+        except ValueError as error:
+            raise read.error(pause.line, f"{path}pause: '{pause.value}' {error}") from None
         if paused and state is None:
             return False
     return state is None or state.value == "running"

@@ -1,7 +1,7 @@
 """What `tls` and `authentication` of a Strimzi cluster mean as settings of Kafka's clients.
 
 Strimzi keeps passwords, keys and certificates in Kubernetes secrets, which are not in the file. Each becomes a
-reference to an environment variable, with a note that says so; a setting under `config` goes before.
+reference to an environment variable, with a note; a setting under `config` wins over it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from heliograph.config.messages import ConfigError, ConfigNotice, at
+from heliograph.config.declare.secrets import Secret, Value, hide
+from heliograph.config.messages import ConfigError, ConfigNotice, position
 from heliograph.config.read.connector import ConnectorValue
 from heliograph.config.read.tree import Table
 
@@ -28,7 +29,7 @@ _TYPES = ("tls", *_SASL, "oauth", "custom")
 
 
 class _Settings:
-    """The settings as they come together. `own` are those that the cluster's `config` has."""
+    """The settings collected so far. `own` are those of the cluster's `config`."""
 
     def __init__(self, file: str, alias: str, own: Collection[str]) -> None:
         self.file = file
@@ -37,26 +38,26 @@ class _Settings:
         self.given: dict[str, ConnectorValue] = {}
         self.notes: list[ConfigNotice] = []
 
-    def put(self, name: str, value: str, line: int, written: str) -> None:
-        self.given[name] = ConnectorValue(value, line, written)
+    def put(self, name: str, value: Value, line: int, written: str) -> None:
+        self.given[name] = ConnectorValue(hide(name, value), line, written)
 
     def secret(self, name: str, what: str, line: int, written: str, form: str = "{}") -> None:
-        """A setting whose value is in a secret: taken from the environment, unless it is given otherwise."""
+        """A setting whose value is in a Kubernetes secret: a reference to the environment, unless `config` has it."""
         if name in self.own:
             return
         variable = re.sub(r"[^A-Z0-9]", "_", f"{self.alias}_{what}".upper())
         self.put(name, form.format("${env:" + variable + "}"), line, written)
         text = (
-            f"{written}: a secret's content is not in this file: put it into the environment variable {variable}, or "
+            f"{written}: the content of a secret is not in this file: set the environment variable {variable}, or "
             f"write '{name}' under config, for example as ${{file:/path/to/file.properties:key}}"
         )
         self.notes.append(ConfigNotice(line, written, text, self.file))
 
     def unread(self, table: Table, path: str, known: Collection[str]) -> None:
-        for one in table.fields:
-            if one.name not in known:
-                text = f"{path}{one.name} has no effect: say it by a setting under config"
-                self.notes.append(ConfigNotice(one.line, f"{path}{one.name}", text, self.file))
+        for field in table.fields:
+            if field.name not in known:
+                text = f"{path}{field.name} has no effect: write a setting under config instead"
+                self.notes.append(ConfigNotice(field.line, f"{path}{field.name}", text, self.file))
 
 
 def settings(
@@ -69,9 +70,9 @@ def settings(
             read.put("ssl.truststore.type", "PEM", trusted.line, f"{path}tls.trustedCertificates")
             read.secret("ssl.truststore.certificates", "CA", trusted.line, f"{path}tls.trustedCertificates")
         read.put("security.protocol", "SSL", tls.line, f"{path}tls")
-    found = cluster.get("authentication")
-    if found is not None and isinstance(found.value, Table):
-        _authentication(read, found.value, f"{path}authentication.", tls is not None)
+    authentication = cluster.get("authentication")
+    if authentication is not None and isinstance(authentication.value, Table):
+        _authentication(read, authentication.value, f"{path}authentication.", tls is not None)
     return read.given, read.notes
 
 
@@ -96,20 +97,20 @@ def _authentication(read: _Settings, table: Table, path: str, tls: bool) -> None
             if (given := table.get(field)) is not None:
                 read.put(setting, str(given.value), given.line, f"{path}{field}")
         if (secret := table.get("clientSecret")) is not None:
-            wanted = "sasl.oauthbearer.client.credentials.client.secret"
-            read.secret(wanted, "CLIENT_SECRET", secret.line, f"{path}clientSecret")
+            name = "sasl.oauthbearer.client.credentials.client.secret"
+            read.secret(name, "CLIENT_SECRET", secret.line, f"{path}clientSecret")
         read.unread(table, path, ("type", "clientSecret", *_OAUTH))
     elif name == "custom":
         if table.text("sasl") == "true":
             protocol = "SASL_SSL" if tls else "SASL_PLAINTEXT"
             read.put("security.protocol", protocol, line, f"{path}sasl")
         config = table.get("config")
-        for one in config.value.fields if config and isinstance(config.value, Table) else ():
-            if isinstance(one.value, str):
-                read.put(one.name, one.value, one.line, f"{path}config.{one.name}")
+        for option in config.value.fields if config and isinstance(config.value, Table) else ():
+            if isinstance(option.value, str | Secret):
+                read.put(option.name, option.value, option.line, f"{path}config.{option.name}")
         read.unread(table, path, ("type", "sasl", "config"))
     else:
-        raise ConfigError(f"{at(read.file, line)}: {path}type: '{name}' is not one of {', '.join(_TYPES)}")
+        raise ConfigError(f"{position(read.file, line)}: {path}type: '{name}' is not one of {', '.join(_TYPES)}")
 
 
 def _sasl(read: _Settings, tls: bool, mechanism: str, line: int, path: str) -> None:

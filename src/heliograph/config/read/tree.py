@@ -1,6 +1,7 @@
-"""JSON and YAML as one kind of tree that knows its lines. What the fields mean is of no concern here.
+"""JSON and YAML as one kind of tree with line numbers. What the fields mean is decided elsewhere.
 
-Numbers, true and false are kept as the text they were written as: settings are texts, and their kinds say what will do.
+Numbers, true and false are kept as they are written: settings are texts, and their kinds check them. The text of a
+field that looks like a secret's is a `Secret`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
+from heliograph.config.declare.secrets import Secret, hide
 from heliograph.config.messages import ConfigError
 
-Node: TypeAlias = "Table | tuple[Node, ...] | str | None"
+Node: TypeAlias = "Table | tuple[Node, ...] | str | Secret | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,16 @@ class Table:
 
     def get(self, name: str) -> Field | None:
         """The field of this name, the last one if there are several; one that is null counts as absent."""
-        return next((one for one in reversed(self.fields) if one.name == name and one.value is not None), None)
+        return next((field for field in reversed(self.fields) if field.name == name and field.value is not None), None)
 
     def text(self, name: str) -> str:
-        """The text of a field, '' if there is none."""
+        """The text of a field, '' if it has none."""
         field = self.get(name)
         return field.value if field is not None and isinstance(field.value, str) else ""
+
+
+def _field(name: str, value: Node, line: int) -> Field:
+    return Field(name, hide(name, value) if isinstance(value, str) else value, line)
 
 
 def json_tree(text: str, file: str) -> Node:
@@ -48,10 +54,10 @@ def json_tree(text: str, file: str) -> Node:
             parse_constant=_not_json,
         )
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{file}:{error.lineno}: this is no JSON: {error.msg} (column {error.colno})") from None
+        raise ConfigError(f"{file}:{error.lineno}: this is not JSON: {error.msg} (column {error.colno})") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: this is no JSON: {error}") from None
-    return _from_json(parsed, _names(text))
+        raise ConfigError(f"{file}: this is not JSON: {error}") from None
+    return _from_json(parsed, _field_lines(text))
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -59,16 +65,16 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _not_json(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
-def _names(text: str) -> Iterator[int]:
-    """The lines of all names of fields in the order of the file: texts with a colon behind them."""
+def _field_lines(text: str) -> Iterator[int]:
+    """The lines of all field names in the order of the file: texts with a colon after them."""
     line, last = 1, 0
-    for found in re.finditer(r'"(?:[^"\\]|\\.)*"(\s*:)?', text):
-        line += text.count("\n", last, found.start())
-        last = found.start()
-        if found[1]:
+    for quoted in re.finditer(r'"(?:[^"\\]|\\.)*"(\s*:)?', text):
+        line += text.count("\n", last, quoted.start())
+        last = quoted.start()
+        if quoted[1]:
             yield line
 
 
@@ -78,10 +84,10 @@ def _from_json(parsed: Any, lines: Iterator[int]) -> Node:
             fields = []
             for name, value in parsed:
                 line = next(lines)
-                fields.append(Field(name, _from_json(value, lines), line))
+                fields.append(_field(name, _from_json(value, lines), line))
             return Table(tuple(fields), fields[0].line if fields else 0)
         case list():
-            return tuple(_from_json(one, lines) for one in parsed)
+            return tuple(_from_json(item, lines) for item in parsed)
         case bool():
             return "true" if parsed else "false"
         case None:
@@ -91,17 +97,17 @@ def _from_json(parsed: Any, lines: Iterator[int]) -> Node:
 
 
 def yaml_trees(text: str, file: str) -> tuple[Node, ...]:
-    """All documents of a YAML file. Nodes are only composed, never made into Python objects of any class."""
-    import yaml  # here, so that nobody who has no YAML file waits for it
+    """All documents of a YAML file. Nodes are only composed, never constructed as Python objects."""
+    import yaml  # slow to import, and only needed for YAML files
 
     try:
         return tuple(_from_yaml(node, file) for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}" if mark else file
-        raise ConfigError(f"{where}: this is no YAML: {error.problem or error.context}") from None
+        raise ConfigError(f"{where}: this is not YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{file}: this is no YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{file}: this is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _from_yaml(node: Any, file: str) -> Node:
@@ -114,11 +120,11 @@ def _from_yaml(node: Any, file: str) -> Node:
             if name.tag.endswith(":merge"):
                 merged = _from_yaml(value, file)
                 tables = merged if isinstance(merged, tuple) else (merged,)
-                # What is merged in gives way to what stands here, so it comes first.
+                # Fields of this mapping win over merged ones, so those come first.
                 fields[:0] = [field for table in tables if isinstance(table, Table) for field in table.fields]
                 continue
-            fields.append(Field(name.value, _from_yaml(value, file), name.start_mark.line + 1))
+            fields.append(_field(name.value, _from_yaml(value, file), name.start_mark.line + 1))
         return Table(tuple(fields), line)
     if node.id == "sequence":
-        return tuple(_from_yaml(one, file) for one in node.value)
+        return tuple(_from_yaml(item, file) for item in node.value)
     return None if node.tag.endswith(":null") else str(node.value)

@@ -1,4 +1,4 @@
-"""The file of a Connect worker (`connect-distributed.properties`): where it keeps its state, and where it listens."""
+"""The file of a Connect worker (`connect-distributed.properties`): where it stores its state, and where it listens."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from heliograph.config.declare import workers
-from heliograph.config.declare.kinds import Kind, Whole
+from heliograph.config.declare.clients import GROUP_ID
+from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.mirroring import BOOTSTRAP_SERVERS, NOTIFY_WEBHOOK
-from heliograph.config.messages import ConfigError
+from heliograph.config.declare.setting import Setting
+from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.providers import declared, resolve
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.providers import declared_providers, resolve
+from heliograph.config.read.settings import Settings
 from heliograph.model.flow import Cluster
 
 T = TypeVar("T")
 _LISTENER = re.compile(r"(?i)(https?)://(?:\[([^\]]*)\]|([^:/]*)):(\d+)/?")
 _PORT = 8083
-# What Connect would create them with.
+# The defaults of Connect's storage topics.
 _PARTITIONS = {"config": 1, "offset": 25, "status": 5}
+_REPLICAS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,8 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """`host` is empty for all interfaces. `advertised` is what a worker calls itself. `settings` is all that stands in
-    the file, for what concerns connectors, too."""
+    """`host` is empty for all interfaces. `advertised` is the worker's own address. `settings` are all settings of the
+    file, secrets included."""
 
     file: str
     cluster: Cluster
@@ -45,82 +49,83 @@ class WorkerFile:
     host: str
     port: int
     advertised: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)
     webhook: str = field(default="", repr=False)
 
 
 def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
-    """Raises ConfigError with one line of text."""
+    """Raises `ConfigError` with all errors of the file."""
     file = os.fspath(path)
     entries = {entry.key: entry for entry in properties.read(path)}
-    try:
-        providers = declared({key: entry.value for key, entry in entries.items()})
-    except ValueError as bad:
-        raise ConfigError(f"{file}: config.providers: {bad}") from None
-    found = _Found(file, entries, {key: resolve(entry.value, providers) for key, entry in entries.items()})
-    host, port = _listener(found)
-    advertised = found.texts.get("rest.advertised.host.name") or host or "127.0.0.1"
+    providers = declared_providers(file, {key: entry.value for key, entry in entries.items()})
+    read = _Reader(Settings(file, {SettingKey(Scope.TOP, "", key): entry for key, entry in entries.items()}, providers))
+    cluster = Cluster("worker", read.required(BOOTSTRAP_SERVERS, ()))
+    group = read.required(GROUP_ID, "")
+    topics = {kind: read.storage_topic(kind) for kind in _PARTITIONS}
+    host, port = read.listener()
+    webhook = read.optional(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
+    read.errors.raise_collected()
+    advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
     return WorkerFile(
         file,
-        Cluster("worker", found.parsed(BOOTSTRAP_SERVERS.name, BOOTSTRAP_SERVERS.kind)),
-        found.needed(workers.GROUP_ID.name),
-        _storage(found, "config"),
-        _storage(found, "offset"),
-        _storage(found, "status"),
+        cluster,
+        group,
+        topics["config"],
+        topics["offset"],
+        topics["status"],
         host,
         port,
-        f"{advertised}:{found.texts.get('rest.advertised.port') or port}",
-        {key: entry.value for key, entry in entries.items()},
-        found.webhook(),
+        f"{advertised}:{read.text('rest.advertised.port') or port}",
+        {key: entry.reveal() for key, entry in entries.items()},
+        webhook,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    file: str
-    entries: Mapping[str, FileEntry]
-    texts: Mapping[str, str]
+class _Reader:
+    """Reads single values of the file and collects the errors."""
 
-    def needed(self, key: str) -> str:
-        value = self.texts.get(key, "").strip()
-        if not value:
-            raise ConfigError(f"{self.file}: no {key}: a Connect worker's file has it")
-        return value
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.errors = ErrorCollector()
 
-    def parsed(self, key: str, kind: Kind[T], default: T | None = None) -> T:
-        if default is not None and key not in self.texts:
-            return default
-        try:
-            return kind.parse(self.needed(key))
-        except ValueError as reason:
-            raise self.error(key, f"'{self.entries[key].value}' {reason}") from None
+    def text(self, name: str) -> str:
+        """'' if the file does not have it."""
+        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
+        return resolve(entry.reveal(), self.settings.providers).strip() if entry is not None else ""
 
-    def webhook(self) -> str:
-        try:
-            return NOTIFY_WEBHOOK.kind.parse(self.texts.get(NOTIFY_WEBHOOK.name, ""))
-        except ValueError as reason:
-            raise self.error(NOTIFY_WEBHOOK.name, f"[hidden] {reason}") from None
+    def optional(self, name: str, kind: Kind[T], default: T) -> T:
+        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
+        if entry is not None:
+            with self.errors:
+                return self.settings.parse(Setting(name, kind, None, ""), entry)
+        return default
 
-    def error(self, key: str, text: str) -> ConfigError:
-        return ConfigError(f"{self.file}:{self.entries[key].line}: {key}: {text}")
+    def required(self, setting: Setting[T], otherwise: T) -> T:
+        """`otherwise` is never used: an error is reported in its place."""
+        with self.errors:
+            if not self.text(setting.name):
+                raise ConfigError(f"{self.settings.file}: no {setting.name}: a Connect worker's file must have it")
+        return self.optional(setting.name, setting.kind, otherwise) if self.text(setting.name) else otherwise
+
+    def storage_topic(self, kind: str) -> StorageTopic:
+        name = self.required(Setting(f"{kind}.storage.topic", TEXT, None, ""), "")
+        partitions = self.optional(f"{kind}.storage.partitions", whole(-1, but_not=0), _PARTITIONS[kind])
+        factor = self.optional(f"{kind}.storage.replication.factor", REPLICATION_FACTOR, _REPLICAS)
+        return StorageTopic(name, 1 if kind == "config" else partitions, factor)
+
+    def listener(self) -> tuple[str, int]:
+        """The first one that is plain HTTP. Without any, the settings that Connect had for it before."""
+        if not self.text("listeners"):
+            return self.text("rest.host.name"), self.optional("rest.port", whole(0, 65535), _PORT)
+        return self.optional("listeners", Kind("list", _http_listener), ("", _PORT))
 
 
-def _storage(found: _Found, kind: str) -> StorageTopic:
-    partitions = found.parsed(f"{kind}.storage.partitions", Whole(-1, but_not=0), _PARTITIONS[kind])
-    factor = found.parsed(f"{kind}.storage.replication.factor", Whole(-1, 32767, but_not=0), 3)
-    return StorageTopic(found.needed(f"{kind}.storage.topic"), 1 if kind == "config" else partitions, factor)
-
-
-def _listener(found: _Found) -> tuple[str, int]:
-    """The first one that is plain HTTP. Without any, the names that Connect had for it before."""
-    listeners = [one.strip() for one in found.texts.get("listeners", "").split(",") if one.strip()]
-    if not listeners:
-        return found.texts.get("rest.host.name", "").strip(), found.parsed("rest.port", Whole(0, 65535), _PORT)
-    for one in listeners:
-        parts = _LISTENER.fullmatch(one)
+def _http_listener(text: str) -> tuple[str, int]:
+    for listener in filter(None, split_list(text)):
+        parts = _LISTENER.fullmatch(listener)
         if parts is None:
-            raise found.error("listeners", f"'{one}' is no address: write http://HOST:PORT, without HOST for all")
+            raise ValueError(f"has '{listener}', which is not an address: write http://HOST:PORT, without HOST for all")
         if parts[1].lower() == "http":
             host = parts[2] or parts[3] or ""
             return "" if host in ("0.0.0.0", "::") else host, int(parts[4])
-    raise found.error("listeners", "this version speaks HTTP only, without TLS: add an http:// listener")
+    raise ValueError("has no http:// listener: this version supports HTTP only, without TLS: add one")

@@ -1,6 +1,6 @@
-"""Connectors as somebody gives them to a running process, by name: what is wrong with one, and the flow that they make.
+"""Connectors that are posted to a running process, by name: they become settings and a flow as those of a file do.
 
-Those of one pair of clusters make one flow, whatever other connectors there are.
+Connectors of one pair of clusters make one flow, whatever other connectors there are.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heliograph.config.declare.secrets import HIDDEN, is_secret
-from heliograph.config.declare.setting import Scope
+from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.mirroring import CONFIG_PROVIDERS
+from heliograph.config.declare.secrets import HIDDEN, Secret, hide, is_secret
 from heliograph.config.messages import ConfigError, ConfigNotice
-from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorValue, from_config
+from heliograph.config.read.connector import Connector, ConnectorFile, ConnectorValue, from_config, part_of_class
 from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.joining import document
-from heliograph.config.read.providers import references
-from heliograph.config.read.scopes import SettingKey
+from heliograph.config.read.joining import join
+from heliograph.config.read.keys import SettingKey
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import ConnectOffsets, Flow
 
@@ -24,7 +24,7 @@ Config = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PostedFlow:
-    """`flow` is None where all connectors are disabled by their own settings."""
+    """`flow` is None if all connectors are disabled by their own settings."""
 
     flow: Flow | None
     warnings: tuple[str, ...]
@@ -32,58 +32,57 @@ class PostedFlow:
 
 
 def connector(name: str, config: Config) -> Connector:
-    """Raises ConfigError if it is none of MirrorMaker 2's, or lacks what says whose it is."""
+    """Raises `ConfigError` if it is not one of MirrorMaker 2's, or its clusters are missing."""
+    given = {key: ConnectorValue(hide(key, value), 0) for key, value in config.items()}
     try:
-        found = from_config("", f"connector {name}", {key: ConnectorValue(value, 0) for key, value in config.items()})
+        read = from_config("", f"connector {name}", given)
     except ConfigError as error:
-        raise _said(error) from None
-    if isinstance(found, ConfigNotice):
-        raise ConfigError(found.text.removesuffix(": it is passed over"))
-    return found
+        raise _without_file(error) from None
+    if isinstance(read, ConfigNotice):
+        raise ConfigError(read.text.removesuffix(": it is ignored"))
+    return read
 
 
 def part_of(config: Config) -> str | None:
     """Which of MirrorMaker 2's connectors it is, by its class alone; None if it is none of them."""
-    package, _, simple = config.get("connector.class", "").strip().rpartition(".")
-    known = {name.removesuffix("Connector"): part for part, name in CLASSES.items()}
-    return known.get(simple.removesuffix("Connector")) if package in ("", KAFKA) else None
+    return part_of_class(config.get("connector.class", ""))
 
 
 def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOffsets | None) -> PostedFlow:
-    """The flow of the connectors of one pair. `worker` is what the process itself was told about producers and
-    providers; `offsets` where Connect would keep the source offsets. Raises ConfigError."""
+    """The flow of the connectors of one pair. `worker` are the settings of the process itself, of which those of
+    producers and providers apply; `offsets` is where Connect stores source offsets. Raises `ConfigError`."""
     target = connectors[0].target
-    extra = {
-        SettingKey(Scope.CLUSTER, target, key): FileEntry(0, f"{target}.{key}", value)
-        for key, value in worker.items()
-        if key.startswith("producer.")
-    }
-    providers = {
-        SettingKey(Scope.TOP, "", key): FileEntry(0, key, value)
-        for key, value in worker.items()
-        if key.startswith("config.providers")
-    }
+    extra = {}
+    for name, value in worker.items():
+        if name.startswith("producer."):
+            key = SettingKey(Scope.CLUSTER, target, name)
+        elif name.startswith(CONFIG_PROVIDERS.name):
+            key = SettingKey(Scope.TOP, "", name)
+        else:
+            continue
+        extra[key] = FileEntry(0, key.key(), hide(name, value))
     try:
-        deployment = assemble(document("", connectors, extra | providers), may_be_idle=True)
+        deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)
     except ConfigError as error:
-        raise _said(error) from None
-    name = f"{connectors[0].source}->{target}"
-    flow = next((one for one in (*deployment.flows, *deployment.heartbeat_only_flows) if one.name == name), None)
+        raise _without_file(error) from None
+    flow_name = f"{connectors[0].source}->{target}"
+    flow = next((flow for flow in deployment.all_flows if flow.name == flow_name), None)
     if flow is not None and offsets is not None:
         flow = replace(flow, connect_offsets=offsets)
     warnings, notes = (
-        tuple(str(one).removeprefix(": ") for one in some) for some in (deployment.warnings, deployment.notes)
+        tuple(str(notice).removeprefix(": ") for notice in notices)
+        for notices in (deployment.warnings, deployment.notes)
     )
     return PostedFlow(flow, warnings, notes)
 
 
 def shown(config: Config) -> dict[str, str]:
-    """As it may be told to anybody: a reference to a secret is none."""
-    return {key: HIDDEN if _hides(key, value) else value for key, value in config.items()}
+    """The config that may be shown to anybody. A reference to a secret is not one."""
+    return {key: HIDDEN if _is_literal_secret(key, value) else value for key, value in config.items()}
 
 
 def with_secrets(config: Config, before: Config) -> dict[str, str]:
-    """What was shown and comes back stands for what it was. Raises ConfigError where nothing is known."""
+    """A secret that comes back as it was shown keeps its value. Raises `ConfigError` if it had none."""
     whole = dict(config)
     for key, value in config.items():
         if value == HIDDEN and is_secret(key):
@@ -93,10 +92,11 @@ def with_secrets(config: Config, before: Config) -> dict[str, str]:
     return whole
 
 
-def _hides(key: str, value: str) -> bool:
-    return is_secret(key) and bool(value.strip()) and not references(value)
+def _is_literal_secret(key: str, value: str) -> bool:
+    hidden = hide(key, value)
+    return isinstance(hidden, Secret) and not hidden.is_reference()
 
 
-def _said(error: ConfigError) -> ConfigError:
-    """There is no file to blame."""
-    return ConfigError(str(error).removeprefix(": "))
+def _without_file(error: ConfigError) -> ConfigError:
+    """There is no file to name."""
+    return ConfigError(*(text.removeprefix(": ") for text in error.errors))

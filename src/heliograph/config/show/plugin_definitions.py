@@ -1,5 +1,5 @@
-"""MirrorMaker 2's connectors as Connect describes plugins: every setting with type and default, and what is wrong with
-a given config, setting by setting. Comes from the same declarations as everything else."""
+"""MirrorMaker 2's connectors as Connect describes plugins: every setting with type and default, and the errors of a
+given config by setting."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.kinds import Bool, Decimal, Kind, Names, Patterns, Whole
+from heliograph.config.declare.kinds import BOOL, NAMES, PATTERNS, Kind
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.mirroring import BOOTSTRAP_SERVERS
-from heliograph.config.declare.secrets import is_secret
-from heliograph.config.declare.setting import Scope
+from heliograph.config.declare.secrets import is_secret, shown
 from heliograph.config.declare.syncing import OF_CHECKPOINT, OF_HEARTBEAT
 from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.providers import references
@@ -23,7 +23,7 @@ _BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A setting as a plugin declares it; `kind` is what checks it, None where we do not act on it."""
+    """A setting as a plugin declares it; `kind` checks it, None if it is not supported."""
 
     name: str
     type: str
@@ -41,8 +41,8 @@ def class_name(part: str) -> str:
 
 @cache
 def definitions(part: str) -> tuple[Definition, ...]:
-    """In the order of the reference page, what every connector must have first."""
-    found = sorted(_declared(part), key=lambda one: not one.required)
+    """In the order of the reference page, required ones first."""
+    declared = tuple(_declared(part))
     sides = ("target",) if part == HEARTBEAT else ("source", "target")
     addresses = [
         Definition(
@@ -57,24 +57,28 @@ def definitions(part: str) -> tuple[Definition, ...]:
         )
         for side in sides
     ]
-    return (*(one for one in found if one.required), *addresses, *(one for one in found if not one.required))
+    return (
+        *(definition for definition in declared if definition.required),
+        *addresses,
+        *(definition for definition in declared if not definition.required),
+    )
 
 
 def _declared(part: str) -> Iterator[Definition]:
     foreign = (OF_CHECKPOINT if part != CHECKPOINT else frozenset()) | (
         OF_HEARTBEAT if part != HEARTBEAT else frozenset()
     )
-    for group in catalogue.GROUPS:
+    for group in catalogue.groups():
         for setting in group.settings:
-            places = (*setting.where.read, *setting.where.also)
-            of_flow = any(place.scope is Scope.FLOW and not place.prefix for place in places)
+            locations = (*setting.where.read, *setting.where.also)
+            of_flow = any(location.scope is Scope.FLOW and not location.prefix for location in locations)
             if not of_flow or setting.name.endswith(".*") or setting.name in foreign | _BY_TASKS:
                 continue
             required = setting.name in _REQUIRED
             about = (
                 setting.about
                 if setting.supported or required
-                else f"{setting.about} Has no effect: {setting.ignored_because}."
+                else f"{setting.about} It is ignored: {setting.ignored_because}."
             )
             yield Definition(
                 setting.name,
@@ -91,33 +95,32 @@ def _declared(part: str) -> Iterator[Definition]:
 def _type(name: str, kind: Kind[object]) -> str:
     if is_secret(name):
         return "PASSWORD"
-    match kind:
-        case Bool():
-            return "BOOLEAN"
-        case Whole():
-            return "LONG"
-        case Decimal():
-            return "DOUBLE"
-        case Names() | Patterns():
-            return "LIST"
+    if kind.label == BOOL.label:
+        return "BOOLEAN"
+    if kind.label.startswith("whole number"):
+        return "LONG"
+    if kind.label.startswith("number, "):
+        return "DOUBLE"
+    if kind.label in (NAMES.label, PATTERNS.label):
+        return "LIST"
     return "CLASS" if kind.label == "class" else "STRING"
 
 
 def problems(part: str, config: Mapping[str, str]) -> dict[str, list[str]]:
-    """By setting, in Connect's words where it has some."""
-    found: dict[str, list[str]] = {}
-    for one in definitions(part):
-        value = config.get(one.name)
+    """The errors by setting, in Connect's words if it has some."""
+    errors: dict[str, list[str]] = {}
+    for definition in definitions(part):
+        name = definition.name
+        value = config.get(name)
         if value is None:
-            if one.required:
-                found[one.name] = [f'Missing required configuration "{one.name}" which has no default value.']
+            if definition.required:
+                errors[name] = [f'Missing required configuration "{name}" which has no default value.']
             continue
-        if one.name == "name" and not value.strip():
-            found[one.name] = [f"Invalid value {value} for configuration name: String may not be empty"]
-        elif one.kind is not None and not references(value):
+        if name == "name" and not value.strip():
+            errors[name] = [f"Invalid value {value} for configuration name: String may not be empty"]
+        elif definition.kind is not None and not references(value):
             try:
-                one.kind.parse(value)
+                definition.kind.parse(value)
             except ValueError as reason:
-                told = "[hidden]" if one.type == "PASSWORD" else value
-                found[one.name] = [f"Invalid value {told} for configuration {one.name}: it {reason}"]
-    return found
+                errors[name] = [f"Invalid value {shown(name, value)} for configuration {name}: it {reason}"]
+    return errors

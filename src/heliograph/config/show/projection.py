@@ -1,7 +1,7 @@
-"""The connectors that MirrorMaker 2's driver would make of a document: the way from any format to Connect's.
+"""The settings of a flow as Connect's connectors: those that MirrorMaker 2's driver would create of a file.
 
-Values are taken as they are written, so references to secrets stay references. What Connect's workers or the driver are
-set up with has no place in a connector; it is listed apart.
+A projection: flows are built from the settings, never from these. Values are as they are written, so references to
+secrets stay references. Settings of Connect's workers or of the driver are in no connector; they are listed apart.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from heliograph.config.declare import catalogue, locations
 from heliograph.config.declare.clients import CLIENT_ID, REQUEST_TIMEOUT
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.mirroring import CLUSTERS, CONFIG_PROVIDERS, ENABLED, PARTS
-from heliograph.config.declare.setting import Scope
+from heliograph.config.declare.secrets import Value, reveal
 from heliograph.config.declare.syncing import OF_CHECKPOINT, OF_HEARTBEAT
 from heliograph.config.read.connector import CLASSES, KAFKA
-from heliograph.config.read.document import Settings
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
-from heliograph.config.read.scopes import SettingKey
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, Flow
 
 _FALLBACKS = (CLIENT_ID.name, REQUEST_TIMEOUT.name)
@@ -28,41 +29,45 @@ _AGREED = frozenset(setting.name for setting in AGREED)
 
 @dataclass(frozen=True, slots=True)
 class ProjectedConnector:
-    """A connector of a flow. `config` has neither class nor name nor aliases."""
+    """A connector of a flow. `given_name` is its name in the file, if it has one. `config` has neither class nor name
+    nor aliases."""
 
+    given_name: str
     source: str
     target: str
     part: str
-    config: dict[str, str]
+    config: dict[str, Value]
 
     @property
     def name(self) -> str:
+        """As MM2's driver names it."""
         return f"{self.source}->{self.target}.{CLASSES[self.part]}"
 
     def whole_config(self) -> dict[str, str]:
+        """As it is posted to Connect: secrets are revealed."""
         identity = {
             "connector.class": f"{KAFKA}.{CLASSES[self.part]}",
             "source.cluster.alias": self.source,
             "target.cluster.alias": self.target,
         }
-        return identity | self.config
+        return identity | {key: reveal(value) for key, value in self.config.items()}
 
 
-def connectors(document: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedConnector]:
+def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedConnector]:
     for flow in flows:
         source, target = flow.source.alias, flow.target.alias
-        config = flow_config(document, source, target)
+        config = _flow_config(settings, source, target)
         parts = [part for part in CLASSES if part in flow.parts]
         owners = {CHECKPOINT: OF_CHECKPOINT, HEARTBEAT: OF_HEARTBEAT}
         for part in parts:
             foreign = frozenset[str]().union(*(owners.get(other, frozenset()) for other in parts if other != part))
-            # The first connector holds what is the flow's own; the others what they read themselves, or must agree on.
+            # The first connector has the settings of the flow; the others those that they read, or must agree on.
             kept = {
                 key: value
                 for key, value in config.items()
                 if key not in foreign and (part == parts[0] or _is_read_by(part, key))
             }
-            yield ProjectedConnector(source, target, part, kept)
+            yield ProjectedConnector(settings.names.get((source, target, part), ""), source, target, part, kept)
 
 
 def _is_read_by(part: str, key: str) -> bool:
@@ -70,100 +75,98 @@ def _is_read_by(part: str, key: str) -> bool:
     return key in own or key in _AGREED or key.startswith(_OF_CLIENTS)
 
 
-def flow_config(document: Settings, source: str, target: str) -> dict[str, str]:
+def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Value]:
     """All that a connector of the flow could read, as one flat map."""
-    entries = document.values.entries
-    config: dict[str, str] = {}
-    for address, entry in entries.items():
-        if address.scope is Scope.TOP:
-            config |= dict.fromkeys(_from_top(document, address.name, source, target), entry.value)
-    for address, entry in entries.items():
-        if address.scope is Scope.CLUSTER and address.owner in (source, target):
-            config |= dict.fromkeys(_from_cluster(address, source), entry.value)
-    for address, entry in entries.items():
-        if address.owner == f"{source}->{target}" and address.name not in (ENABLED.name, PARTS.name):
-            config[address.name] = entry.value
+    entries = settings.entries
+    config: dict[str, Value] = {}
+    for key, entry in entries.items():
+        if key.scope is Scope.TOP:
+            config |= dict.fromkeys(_from_top(settings, key.name, source, target), entry.value)
+    for key, entry in entries.items():
+        if key.scope is Scope.CLUSTER and key.owner in (source, target):
+            config |= dict.fromkeys(_from_cluster(key, source), entry.value)
+    for key, entry in entries.items():
+        if key.owner == f"{source}->{target}" and key.name not in (ENABLED.name, PARTS.name):
+            config[key.name] = entry.value
     for name in _FALLBACKS:
-        _fall_back(document, config, name, source, ("source.consumer.", "consumer."))
-        _fall_back(document, config, name, target, ("target.admin.", "admin."))
-        _fall_back(document, config, name, target, ("producer.override.",))
+        _fall_back(settings, config, name, source, ("source.consumer.", "consumer."))
+        _fall_back(settings, config, name, target, ("target.admin.", "admin."))
+        _fall_back(settings, config, name, target, ("producer.override.",))
     return config
 
 
-def _from_top(document: Settings, name: str, source: str, target: str) -> Iterator[str]:
+def _from_top(settings: Settings, name: str, source: str, target: str) -> Iterator[str]:
     if name.startswith(CONFIG_PROVIDERS.name):
         yield name
     elif is_of_clients(name):
         for side, alias in (("source", source), ("target", target)):
-            if SettingKey(Scope.CLUSTER, alias, name) not in document.values.entries:
+            if SettingKey(Scope.CLUSTER, alias, name) not in settings.entries:
                 yield f"{side}.cluster.{name}"
-    elif name not in (ENABLED.name, PARTS.name) and all(catalogue.find(one, name) for one in (Scope.TOP, Scope.FLOW)):
+    elif name not in (ENABLED.name, PARTS.name) and all(
+        catalogue.find(scope, name) for scope in (Scope.TOP, Scope.FLOW)
+    ):
         yield name
 
 
-def _from_cluster(address: SettingKey, source: str) -> Iterator[str]:
-    side = "source" if address.owner == source else "target"
-    name = address.name
+def _from_cluster(key: SettingKey, source: str) -> Iterator[str]:
+    side = "source" if key.owner == source else "target"
+    name = key.name
     if is_of_clients(name):
         yield f"{side}.cluster.{name}"
     elif side == "target" and name.startswith("producer."):
         yield "producer.override." + name.removeprefix("producer.")
     elif name.startswith(_KINDS):
-        hit = catalogue.find(Scope.FLOW, f"{side}.{name}")
+        match = catalogue.find(Scope.FLOW, f"{side}.{name}")
         # Clients of a cluster that this flow does not have are another flow's.
-        if hit is not None and (hit.supported or not hit.setting.supported):
+        if match is not None and (match.supported or not match.setting.supported):
             yield f"{side}.{name}"
 
 
-def _fall_back(document: Settings, config: dict[str, str], name: str, alias: str, prefixes: tuple[str, ...]) -> None:
+def _fall_back(settings: Settings, config: dict[str, Value], name: str, alias: str, prefixes: tuple[str, ...]) -> None:
     """A name or timeout of a cluster, or of all, is for those of its clients that have none."""
-    entries = document.values.entries
+    entries = settings.entries
     entry = entries.get(SettingKey(Scope.CLUSTER, alias, name)) or entries.get(SettingKey(Scope.TOP, "", name))
     if entry is not None and not any(f"{prefix}{name}" in config for prefix in prefixes):
         config[f"{prefixes[0]}{name}"] = entry.value
 
 
-def of_workers(document: Settings, targets: Iterable[str]) -> dict[str, str]:
-    """What is about Connect's workers at these targets: known, but in no connector. As in MM2, what stands at top level
-    goes before."""
-    wanted = tuple(targets)
-    entries = document.values.entries
-    found = {at.name: entry.value for at, entry in entries.items() if at.owner in wanted and _is_of_workers(at)}
-    return found | {at.name: entry.value for at, entry in entries.items() if not at.owner and _is_of_workers(at)}
+def of_workers(settings: Settings, target: str) -> dict[str, Value]:
+    """The settings of Connect's workers at this target: in no connector. As in MM2, those at top level win."""
+    found = {key: entry.value for key, entry in settings.entries.items() if _is_of_workers(key)}
+    at_target = {key.name: value for key, value in found.items() if key.owner == target}
+    return at_target | {key.name: value for key, value in found.items() if not key.owner}
 
 
-def _is_of_workers(address: SettingKey) -> bool:
-    hit = catalogue.find(address.scope, address.name)
-    return hit is not None and hit.setting.where in (locations.WORKER, locations.WORKER_TOP_FIRST)
+def _is_of_workers(key: SettingKey) -> bool:
+    match = catalogue.find(key.scope, key.name)
+    return match is not None and match.setting.where in (locations.WORKER, locations.WORKER_TOP_FIRST)
 
 
-def left_out(document: Settings, flows: Iterable[Flow], workers: bool) -> Iterator[tuple[SettingKey, str]]:
-    """What is in the file but in none of the connectors, with the reason; `workers` is whether there is a place for
-    what is about Connect's workers."""
+def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterator[tuple[SettingKey, str]]:
+    """Settings that are in none of the connectors, with the reason; `workers` is whether the format has a place for
+    those of Connect's workers."""
     pairs = [(flow.source.alias, flow.target.alias) for flow in flows]
-    for address, entry in document.values.entries.items():
-        if not entry.line or address.name in (CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
+    for key, entry in settings.entries.items():
+        if not entry.line or key.name in (CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
             continue
-        if any(_is_carried(document, address, pair) for pair in pairs):
+        if any(_is_carried(settings, key, pair) for pair in pairs):
             continue
-        if _is_of_workers(address):
-            if not workers or (address.owner and address.owner not in {target for _, target in pairs}):
-                yield address, "it is for Connect's workers: set it there"
-        elif catalogue.find(address.scope, address.name) is None:
-            yield address, "it is no setting"
-        elif address.scope is Scope.FLOW:
-            yield address, f"{address.owner} does not run"
+        if _is_of_workers(key):
+            if not workers or (key.owner and key.owner not in {target for _, target in pairs}):
+                yield key, "it is for Connect's workers: set it there"
+        elif catalogue.find(key.scope, key.name) is None:
+            yield key, "it is not a setting"
+        elif key.scope is Scope.FLOW:
+            yield key, f"{key.owner} does not run"
         else:
-            yield address, "no connector reads it"
+            yield key, "no connector reads it"
 
 
-def _is_carried(document: Settings, address: SettingKey, pair: tuple[str, str]) -> bool:
-    match address.scope:
+def _is_carried(settings: Settings, key: SettingKey, pair: tuple[str, str]) -> bool:
+    match key.scope:
         case Scope.TOP:
-            if is_of_clients(address.name):
-                return True
-            return any(True for _ in _from_top(document, address.name, *pair))
+            return is_of_clients(key.name) or any(True for _ in _from_top(settings, key.name, *pair))
         case Scope.CLUSTER:
-            return address.owner in pair and any(True for _ in _from_cluster(address, pair[0]))
+            return key.owner in pair and any(True for _ in _from_cluster(key, pair[0]))
         case Scope.FLOW:
-            return address.owner == "->".join(pair)
+            return key.owner == "->".join(pair)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from heliograph.config.declare.catalogue import GROUPS, SETTINGS
-from heliograph.config.declare.locations import WHERES
-from heliograph.config.declare.setting import Role, Scope, Setting, SettingGroup, SettingLocation
+from heliograph.config.declare.catalogue import groups, settings
+from heliograph.config.declare.locations import ALL, SettingLocation
+from heliograph.config.declare.setting import Setting, SettingGroup
 
 _INTRODUCTION = """\
 # Configuration
@@ -26,49 +26,45 @@ B->A.enabled = true
 B->A.topics = orders.*, customers
 ```
 
-The format is Java's: comments need lines of their own, a backslash is written twice, a blank ends a key (`A->B`, not
-`A -> B`). Lists are split at commas, so no regular expression in a list can hold one; expressions must match a whole
-name. A key that is set twice counts as it stands last. Names that are no setting are warned about, with the nearest
-name that is one.
+The format is Java's: comments need lines of their own, a backslash is written twice, keys must not contain spaces
+(`A->B`, not `A -> B`). Lists are split at commas, so no regular expression in a list can contain one; expressions must
+match a whole name. If a key is set twice, the last value wins. A warning names every unknown setting, with the most
+similar name that is known.
 
-"Acted on" says whether this version does what the setting asks for. Other settings of MM2 are accepted, and each one
-that a file sets is mentioned when the file is read.
+"Supported" says whether the setting has an effect. Other settings of MM2, Kafka Connect and Kafka's clients are
+accepted and ignored, with a note for each.
 
-## Where a setting may stand
+## Where a setting is written
 
-`A->B` is a flow, `A` its source, `B` its target, `C` any cluster, `x` the setting. The first place that has a value
-wins. A setting with several of these names, such as "consumer, admin", may stand at the places of each.
+`A->B` is a flow, `A` its source, `B` its target, `C` any cluster, `x` the setting. The first location that has a value
+wins. A setting with several of these names, such as "consumer, admin", may be written at the locations of each.
 """
 
 
 def page() -> str:
-    return "\n".join((_INTRODUCTION, *_places(), *(line for group in GROUPS for line in _table(group))))
+    return "\n".join((_INTRODUCTION, *_locations(), *(line for group in groups() for line in _table(group))))
 
 
-def _places() -> Iterator[str]:
-    yield "| named | places, highest first | MM2 also knows, without effect on records |"
+def _locations() -> Iterator[str]:
+    yield "| named | locations, highest first | MM2 also knows, without effect on records |"
     yield "| --- | --- | --- |"
-    used = {setting.where for setting in SETTINGS}
+    used = {setting.where for setting in settings()}
     labels = {where.label for where in used}
-    for where in WHERES:
+    for where in ALL:
         parts = where.label.split(", ")
         if where in used and (len(parts) == 1 or not labels.issuperset(parts)):
-            yield f"| {where.label} | {_spelt(where.read)} | {_spelt(where.also)} |"
+            yield f"| {where.label} | {_examples(where.read)} | {_examples(where.also)} |"
     yield ""
 
 
-def _spelt(places: tuple[SettingLocation, ...]) -> str:
-    return ", ".join(f"`{_key(place)}`" for place in places)
-
-
-def _key(place: SettingLocation) -> str:
-    return place.key("x", "C", "C") if (place.scope, place.role) == (Scope.CLUSTER, Role.EITHER) else place.key("x")
+def _examples(locations: tuple[SettingLocation, ...]) -> str:
+    return ", ".join(f"`{location.example('x')}`" for location in locations)
 
 
 def _table(group: SettingGroup) -> Iterator[str]:
     yield f"## {group.title}\n"
     yield f"{group.about}\n"
-    yield "| setting | type | default | where | what it does | acted on |"
+    yield "| setting | type | default | where | what it does | supported |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for setting in group.settings:
         yield _row(setting)

@@ -1,7 +1,7 @@
-"""Whom a key is about: taking `A.` or `A->B.` off its front, by the aliases that the file lists.
+"""What a key applies to: splits `A.` or `A->B.` off its front, by the aliases that the file lists.
 
-Aliases may hold dots and one may begin like another (`eu` and `eu.west`), and an alias may be called like a setting
-(`source`), so the longest alias after which a known name follows wins, then the longest alias, then the top level.
+Aliases may contain dots and one may begin like another (`eu` and `eu.west`), and an alias may be named like a setting
+(`source`): the longest alias after which a known name follows wins, then the longest alias, then the top level.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import difflib
 from dataclasses import dataclass
 
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.setting import Scope
+from heliograph.config.declare.locations import Scope
 from heliograph.config.messages import ConfigError
 from heliograph.config.read.entry import FileEntry
 
@@ -24,18 +24,16 @@ class SettingKey:
     name: str
 
     def key(self, name: str | None = None) -> str:
-        """The key again, or the one of another name at the same place."""
+        """The key again, or that of another name of the same owner."""
         local = self.name if name is None else name
         return f"{self.owner}.{local}" if self.owner else local
 
 
-def address(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
-    if entry.value.startswith("->") or entry.key.endswith("->"):
-        raise ConfigError(
-            f"{file}:{entry.line}: {entry.key}: a blank ends a key: write flows without, as in '{_example(aliases)}'"
-        )
+def split_key(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
+    if entry.reveal().startswith("->") or entry.key.endswith("->"):
+        raise _error(file, entry, f"keys must not contain spaces: write '{_example(aliases)}'")
     if "->" in entry.key:
-        return _flow(file, entry, aliases)
+        return _split_flow(file, entry, aliases)
     owners = _owners(entry.key, aliases)
     for alias in owners:
         if catalogue.find(Scope.CLUSTER, entry.key[len(alias) + 1 :]) is not None:
@@ -50,23 +48,27 @@ def _owners(key: str, aliases: tuple[str, ...]) -> list[str]:
     return sorted((alias for alias in aliases if key.startswith(f"{alias}.")), key=len, reverse=True)
 
 
-def _flow(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
+def _split_flow(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
     source, _, rest = entry.key.partition("->")
     targets = _owners(f"{rest}.", aliases)
     known = [alias for alias in targets if catalogue.find(Scope.FLOW, rest[len(alias) + 1 :]) is not None]
     target = next(iter(known + targets), None)
-    for alias in (source, target if target is not None else _alias_of(rest)):
+    for alias in (source, target if target is not None else _intended_alias(rest)):
         if alias not in aliases:
-            meant = nearest_alias(alias, aliases)
-            hint = f"; did you mean {meant}?" if meant else ""
-            raise ConfigError(
-                f"{file}:{entry.line}: {entry.key}: {alias or 'an empty alias'} is not in 'clusters' "
-                f"({', '.join(aliases)}){hint}"
-            )
+            raise _error(file, entry, not_a_cluster(alias or "an empty alias", aliases))
     assert target is not None
     if source == target:
-        raise ConfigError(f"{file}:{entry.line}: {entry.key}: source and target are the same cluster")
+        raise _error(file, entry, "source and target are the same cluster")
     return SettingKey(Scope.FLOW, f"{source}->{target}", rest[len(target) + 1 :])
+
+
+def _error(file: str, entry: FileEntry, text: str) -> ConfigError:
+    return ConfigError(f"{file}:{entry.line}: {entry.key}: {text}")
+
+
+def not_a_cluster(alias: str, aliases: tuple[str, ...]) -> str:
+    meant = nearest_alias(alias, aliases)
+    return f"{alias} is not in 'clusters' ({', '.join(aliases)})" + (f"; did you mean {meant}?" if meant else "")
 
 
 def nearest_alias(alias: str, aliases: tuple[str, ...]) -> str | None:
@@ -74,8 +76,8 @@ def nearest_alias(alias: str, aliases: tuple[str, ...]) -> str | None:
     return next((known for known in aliases if close and known.lower() == close[0]), None)
 
 
-def _alias_of(rest: str) -> str:
-    """What the writer must have meant as alias: all before a known setting's name, else all before the first dot."""
+def _intended_alias(rest: str) -> str:
+    """What is probably meant as alias: all before a known setting's name, else all before the first dot."""
     pieces = rest.split(".")
     for length in range(1, len(pieces)):
         if catalogue.find(Scope.FLOW, ".".join(pieces[length:])) is not None:
