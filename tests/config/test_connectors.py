@@ -170,8 +170,8 @@ def test_references_stand_for_the_usual_providers(tmp_path: Path, monkeypatch: p
     deployment = read(tmp_path, connector("Source", topics="${env:TOPICS}"))
     assert patterns(deployment.flows[0].topics).include == ("orders",)
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: topics: 'env' is taken to be Kafka's EnvVarConfigProvider: the worker that declares it is not "
-        "in this file"
+        "connector my-source: topics: 'env' is taken to be Kafka's EnvVarConfigProvider: the worker that declares "
+        "it is not in this file"
     ]
 
 

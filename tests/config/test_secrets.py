@@ -9,10 +9,10 @@ import traceback
 from dataclasses import asdict, dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.config.declare.catalogue import settings
+from heliograph.config.declare import catalogue
 from heliograph.config.declare.secrets import HIDDEN, Secret, is_secret, shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.read.mm2_file import from_properties
@@ -28,7 +28,7 @@ TEXTS = st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), min_size=
 PREFIXES = st.sampled_from(["", "A.", "A->B.", "A.consumer.", "A->B.source.cluster.", "A->B.target.admin."])
 NAMES = st.sampled_from(
     [
-        *(setting.name for setting in settings() if setting.kind.label == "secret"),
+        *(setting.name for setting in catalogue.settings() if setting.kind.label == "secret"),
         *("my.api.key", "some.Password", "transforms.x.access-key", "config.providers.vault.param.token", "authToken"),
     ]
 )
@@ -40,6 +40,7 @@ class Holder:
     secret: Secret
 
 
+@settings(deadline=None)
 @given(TEXTS, st.sampled_from(["", ">30", "<12", "^20"]))
 def test_no_way_of_formatting_shows_it(text: str, form: str) -> None:
     secret = Secret(text)
@@ -62,6 +63,7 @@ def test_no_way_of_formatting_shows_it(text: str, form: str) -> None:
     assert secret.reveal() == text
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_json_refuses_it_without_showing_it(text: str) -> None:
     with pytest.raises(TypeError) as raised:
@@ -69,6 +71,7 @@ def test_json_refuses_it_without_showing_it(text: str) -> None:
     assert text not in str(raised.value)
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_a_traceback_does_not_show_it(text: str) -> None:
     def fail(secret: Secret) -> None:
@@ -86,6 +89,7 @@ def test_a_traceback_does_not_show_it(text: str) -> None:
     assert text not in shown
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_it_compares_and_pickles_by_its_text(text: str, other: str) -> None:
     assert (Secret(text) == Secret(other)) is (text == other)
@@ -94,6 +98,7 @@ def test_it_compares_and_pickles_by_its_text(text: str, other: str) -> None:
     assert len({Secret(text), Secret(text)}) == 1
 
 
+@settings(deadline=None)
 @given(PREFIXES, NAMES, TEXTS)
 def test_no_form_of_a_properties_file_shows_it(prefix: str, name: str, text: str) -> None:
     data = f"{MINIMAL}{prefix}{name} = {text}\n".encode()
@@ -106,6 +111,7 @@ def test_no_form_of_a_properties_file_shows_it(prefix: str, name: str, text: str
         assert text not in repr(assemble(read))
 
 
+@settings(deadline=None)
 @given(NAMES, TEXTS)
 def test_no_form_of_json_yaml_or_a_posted_connector_shows_it(name: str, text: str) -> None:
     config = {"connector.class": "MirrorSource", "source.cluster.alias": "A", f"source.cluster.{name}": text}
@@ -117,7 +123,9 @@ def test_no_form_of_json_yaml_or_a_posted_connector_shows_it(name: str, text: st
         assert HIDDEN in repr(form)
 
 
-@pytest.mark.parametrize("setting", list(settings()), ids=lambda setting: f"{setting.name}, {setting.where.label}")
+@pytest.mark.parametrize(
+    "setting", list(catalogue.settings()), ids=lambda setting: f"{setting.name}, {setting.where.label}"
+)
 def test_the_words_find_exactly_those_that_are_declared_secret(setting: Setting[object]) -> None:
     for location in (*setting.where.read, *setting.where.also):
         key = location.key(setting.name)
