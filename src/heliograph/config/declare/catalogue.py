@@ -42,15 +42,13 @@ MISTAKES: dict[str, tuple[str, str]] = {
 
 
 @cache
-def groups() -> tuple[SettingGroup, ...]:
-    """All settings in the order of the reference page, in each group the supported ones first."""
+def groups() -> tuple[tuple[SettingGroup, tuple[Setting[object], ...]], ...]:
+    """All groups in the order of the reference page, each with all its settings, the supported ones first."""
     text = resources.files(__package__).joinpath("ignored_settings.toml").read_text(encoding="utf-8")
     ignored = {group["title"]: tuple(_ignored(group)) for group in tomllib.loads(text)["group"]}
     unknown = ignored.keys() - {group.title for group in _SUPPORTED}
     assert not unknown, f"ignored_settings.toml has groups that do not exist: {unknown}"
-    return tuple(
-        SettingGroup(group.title, group.about, (*group.settings, *ignored.get(group.title, ()))) for group in _SUPPORTED
-    )
+    return tuple((group, (*group.settings, *ignored.get(group.title, ()))) for group in _SUPPORTED)
 
 
 def _ignored(group: dict[str, Any]) -> Iterator[Setting[object]]:
@@ -68,7 +66,7 @@ def _ignored(group: dict[str, Any]) -> Iterator[Setting[object]]:
 
 
 def settings() -> Iterator[Setting[object]]:
-    return (setting for group in groups() for setting in group.settings)
+    return (setting for _, declared in groups() for setting in declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +80,9 @@ class SettingMatch:
     old_name: str = ""
 
 
-def _indexed(declared: Iterable[SettingGroup]) -> dict[tuple[Scope, str], SettingMatch]:
+def _indexed(declared: Iterable[Setting[object]]) -> dict[tuple[Scope, str], SettingMatch]:
     index: dict[tuple[Scope, str], SettingMatch] = {}
-    for setting in (setting for group in declared for setting in group.settings):
+    for setting in declared:
         for locations, supported in ((setting.where.read, setting.supported), (setting.where.also, False)):
             for location in locations:
                 for name in setting.names:
@@ -98,12 +96,12 @@ def _indexed(declared: Iterable[SettingGroup]) -> dict[tuple[Scope, str], Settin
 
 @cache
 def _supported_index() -> dict[tuple[Scope, str], SettingMatch]:
-    return _indexed(_SUPPORTED)
+    return _indexed(setting for group in _SUPPORTED for setting in group.settings)
 
 
 @cache
 def _index() -> dict[tuple[Scope, str], SettingMatch]:
-    return _indexed(groups())
+    return _indexed(settings())
 
 
 @cache

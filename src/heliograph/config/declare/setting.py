@@ -13,6 +13,7 @@ from heliograph.config.declare.kinds import Kind
 from heliograph.config.declare.locations import FLOW, LocationSet
 from heliograph.model.flow import Cluster, Flow
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 # The defaults are the model's, stated there once.
@@ -41,7 +42,7 @@ class Setting(Generic[T_co]):
     kind: Kind[T_co]
     default: str | None
     about: str
-    where: LocationSet = FLOW
+    where: LocationSet
     old_names: tuple[str, ...] = ()
     supported: bool = True
     ignored_because: str = ""
@@ -51,10 +52,23 @@ class Setting(Generic[T_co]):
         return self.name, *self.old_names
 
 
-@dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """A table of the reference page."""
+    """A table of the reference page, with its supported settings."""
 
-    title: str
-    about: str
-    settings: tuple[Setting[object], ...] = ()
+    def __init__(self, title: str, about: str) -> None:
+        self.title = title
+        self.about = about
+        self.settings: list[Setting[object]] = []
+
+    def declare(
+        self,
+        name: str,
+        kind: Kind[T],
+        default: str | None,
+        about: str,
+        where: LocationSet = FLOW,
+        old_names: tuple[str, ...] = (),
+    ) -> Setting[T]:
+        setting = Setting(name, kind, default, about, where, old_names)
+        self.settings.append(setting)
+        return setting

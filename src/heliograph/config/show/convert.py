@@ -21,7 +21,7 @@ from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.settings import Settings
 from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER
 from heliograph.config.resolve.deployment import Deployment
-from heliograph.config.show.projection import ProjectedConnector, connectors, left_out, of_workers
+from heliograph.config.show.projection import ProjectedConnector, connectors, default_name, left_out, of_workers
 from heliograph.model.flow import HEARTBEAT
 
 PROPERTIES, CONNECT, STRIMZI = "properties", "connect", "strimzi"
@@ -121,7 +121,10 @@ def _code(char: re.Match[str]) -> str:
 
 def _connect(settings: Settings, deployment: Deployment) -> Converted:
     projected = connectors(settings, deployment.all_flows)
-    text = json.dumps([{"name": each.name, "config": each.whole_config()} for each in projected], indent=2)
+    listed = [
+        {"name": default_name(each.source, each.target, each.part), "config": each.whole_config()} for each in projected
+    ]
+    text = json.dumps(listed, indent=2)
     return Converted(text + "\n", _left_out(settings, deployment, workers=False))
 
 

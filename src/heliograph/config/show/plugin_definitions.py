@@ -68,8 +68,8 @@ def _declared(part: str) -> Iterator[Definition]:
     foreign = (OF_CHECKPOINT if part != CHECKPOINT else frozenset()) | (
         OF_HEARTBEAT if part != HEARTBEAT else frozenset()
     )
-    for group in catalogue.groups():
-        for setting in group.settings:
+    for group, declared in catalogue.groups():
+        for setting in declared:
             locations = (*setting.where.read, *setting.where.also)
             of_flow = any(location.scope is Scope.FLOW and not location.prefix for location in locations)
             if not of_flow or setting.name.endswith(".*") or setting.name in foreign | _BY_TASKS:

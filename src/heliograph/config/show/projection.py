@@ -29,19 +29,14 @@ _AGREED = frozenset(setting.name for setting in AGREED)
 
 @dataclass(frozen=True, slots=True)
 class ProjectedConnector:
-    """A connector of a flow. `given_name` is its name in the file, if it has one. `config` has neither class nor name
-    nor aliases."""
+    """A connector of a flow. `name` is that of the file, if it has one. `config` has neither class nor name nor
+    aliases."""
 
-    given_name: str
+    name: str
     source: str
     target: str
     part: str
     config: dict[str, Value]
-
-    @property
-    def name(self) -> str:
-        """As MM2's driver names it."""
-        return f"{self.source}->{self.target}.{CLASSES[self.part]}"
 
     def whole_config(self) -> dict[str, str]:
         """As it is posted to Connect: secrets are revealed."""
@@ -51,6 +46,11 @@ class ProjectedConnector:
             "target.cluster.alias": self.target,
         }
         return identity | {key: reveal(value) for key, value in self.config.items()}
+
+
+def default_name(source: str, target: str, part: str) -> str:
+    """As MM2's driver names connectors."""
+    return f"{source}->{target}.{CLASSES[part]}"
 
 
 def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedConnector]:
@@ -67,7 +67,8 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
                 for key, value in config.items()
                 if key not in foreign and (part == parts[0] or _is_read_by(part, key))
             }
-            yield ProjectedConnector(settings.names.get((source, target, part), ""), source, target, part, kept)
+            name = settings.names.get((source, target, part), default_name(source, target, part))
+            yield ProjectedConnector(name, source, target, part, kept)
 
 
 def _is_read_by(part: str, key: str) -> bool:

@@ -42,7 +42,9 @@ wins. A setting with several of these names, such as "consumer, admin", may be w
 
 
 def page() -> str:
-    return "\n".join((_INTRODUCTION, *_locations(), *(line for group in groups() for line in _table(group))))
+    return "\n".join(
+        (_INTRODUCTION, *_locations(), *(line for group, declared in groups() for line in _table(group, declared)))
+    )
 
 
 def _locations() -> Iterator[str]:
@@ -61,12 +63,12 @@ def _examples(locations: tuple[SettingLocation, ...]) -> str:
     return ", ".join(f"`{location.example('x')}`" for location in locations)
 
 
-def _table(group: SettingGroup) -> Iterator[str]:
+def _table(group: SettingGroup, declared: tuple[Setting[object], ...]) -> Iterator[str]:
     yield f"## {group.title}\n"
     yield f"{group.about}\n"
     yield "| setting | type | default | where | what it does | supported |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for setting in group.settings:
+    for setting in declared:
         yield _row(setting)
     yield ""
 
