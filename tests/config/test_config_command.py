@@ -75,7 +75,7 @@ def test_no_secret_is_ever_shown(file: Path, options: tuple[str, ...]) -> None:
     assert "[hidden]" in shown.output
 
 
-def test_a_secret_from_a_provider_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_of_a_provider_is_not_resolved_to_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "hush")
     providers = (
         "config.providers = env\nconfig.providers.env.class = "
@@ -93,7 +93,7 @@ def test_a_secret_from_a_provider_is_not_looked_at(tmp_path: Path, monkeypatch: 
         assert "is a literal secret" not in converted.stderr
 
 
-def test_everything_is_there_as_json(file: Path) -> None:
+def test_json_has_all_values(file: Path) -> None:
     shown = json.loads(command(file, "--json").stdout)
     assert shown["clusters"]["A"]["bootstrap_servers"] == ["a:9092"]
     assert shown["clusters"]["A"]["settings"]["consumer.fetch.max.bytes"] == "10485760"
@@ -104,7 +104,7 @@ def test_everything_is_there_as_json(file: Path) -> None:
     assert [beat["name"] for beat in shown["beats"]] == ["B->A"]
 
 
-def test_a_value_is_explained_with_its_line_and_what_it_wins_over(file: Path) -> None:
+def test_a_value_is_explained_with_its_line_and_the_values_it_overrides(file: Path) -> None:
     assert command(file, "--explain", "topics").stdout.replace(str(file), "F") == (
         "topics: Topics to copy.\n"
         "Read from: A->B.topics, topics (first wins)\n"
@@ -121,9 +121,9 @@ def test_a_value_is_explained_with_its_line_and_what_it_wins_over(file: Path) ->
 
 
 def test_one_flow_or_client_can_be_asked_for(file: Path) -> None:
-    one = command(file, "--explain", "A->B.tasks.max").stdout
-    assert "A->B: 1\n    the default\n" in one
-    assert "B->A" not in one
+    single = command(file, "--explain", "A->B.tasks.max").stdout
+    assert "A->B: 1\n    the default\n" in single
+    assert "B->A" not in single
     client = command(file, "--explain", "consumer.fetch.max.bytes").stdout.replace(str(file), "F")
     assert (
         "A->B: 10485760\n"
@@ -145,7 +145,7 @@ def test_explaining_says_what_has_no_effect(file: Path) -> None:
     assert "A->B: not set, and there is no default" in command(file, "--explain", "transforms.one.type").stdout
 
 
-def test_an_explanation_is_there_as_json(file: Path) -> None:
+def test_an_explanation_can_be_json(file: Path) -> None:
     shown = json.loads(command(file, "--explain", "A->B.topics", "--json").stdout)
     assert shown["origins"][0]["value"] == {
         "value": "orders, payments.*",
@@ -157,9 +157,9 @@ def test_an_explanation_is_there_as_json(file: Path) -> None:
 def test_other_formats_are_explained_in_their_own_words(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(command(file, "--to", "connect").stdout)
-    said = command(other, "--explain", "A->B.topics").stdout
-    assert f"from {other}:" in said
-    assert ", connector A->B.MirrorSourceConnector: topics\n" in said
+    explained = command(other, "--explain", "A->B.topics").stdout
+    assert f"from {other}:" in explained
+    assert ", connector A->B.MirrorSourceConnector: topics\n" in explained
     other = tmp_path / "other.yaml"
     other.write_text(command(file, "--to", "strimzi").stdout)
     assert ", spec.mirrors[0].topicsPattern\n" in command(other, "--explain", "A->B.topics").stdout
@@ -175,13 +175,13 @@ def test_other_formats_are_explained_in_their_own_words(file: Path, tmp_path: Pa
         ("A->C.topics", "C is not one of the clusters A, B"),
     ],
 )
-def test_an_unknown_key_ends_with_status_2_and_the_nearest_name(file: Path, key: str, says: str) -> None:
+def test_an_unknown_key_exits_with_status_2_and_the_most_similar_name(file: Path, key: str, says: str) -> None:
     shown = command(file, "--explain", key)
     assert shown.exit_code == 2
     assert says in shown.stderr
 
 
-def test_bad_input_ends_with_status_2(tmp_path: Path, file: Path) -> None:
+def test_bad_input_exits_with_status_2(tmp_path: Path, file: Path) -> None:
     for path in (tmp_path / "nowhere.properties", tmp_path / "nowhere.json", tmp_path / "nowhere.yaml"):
         shown = command(path)
         assert (shown.exit_code, "there is no such file" in shown.stderr) == (2, True)

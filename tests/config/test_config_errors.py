@@ -67,7 +67,7 @@ def test_a_flow_with_a_nearly_right_alias_says_which_was_meant() -> None:
         ("clusters = A B\n", "has the alias 'A B', which cannot be part of topic names"),
     ],
 )
-def test_what_does_not_make_a_deployment(text: str, says: str) -> None:
+def test_a_file_without_a_deployment_is_refused(text: str, says: str) -> None:
     assert says in error(text)
 
 
@@ -113,7 +113,7 @@ def test_a_value_that_cannot_be_used_is_named_with_its_line(line: str, says: str
     assert says in message
 
 
-def test_a_bad_value_of_a_flow_that_is_off_is_an_error_too() -> None:
+def test_a_bad_value_of_a_disabled_flow_is_an_error_too() -> None:
     assert error(MINIMAL + "B->A.tasks.max = none\n").startswith("mm2.properties:5: B->A.tasks.max: ")
 
 
@@ -180,7 +180,7 @@ def test_a_file_that_is_not_there_or_cannot_be_read_is_named(tmp_path: Path) -> 
         max_size=8,
     )
 )
-def test_no_file_whatever_gives_anything_but_a_deployment_or_an_error(lines: list[tuple[str, str, str]]) -> None:
+def test_any_file_gives_a_deployment_or_an_error(lines: list[tuple[str, str, str]]) -> None:
     text = MINIMAL + "".join(f"{start}{middle} = {value}\n" for start, middle, value in lines)
     with suppress(ConfigError):
         assemble(from_properties("f", parse(text.encode("utf-8", "replace"), "f")))

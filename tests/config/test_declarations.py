@@ -189,7 +189,7 @@ def test_every_default_is_mm2s(scope: Scope, name: str, default: str | None) -> 
     assert hit.setting.default == default
 
 
-def test_every_default_of_an_acted_setting_is_a_value_of_its_kind() -> None:
+def test_every_default_of_a_supported_setting_is_a_value_of_its_kind() -> None:
     for setting in settings():
         if setting.supported and setting.default is not None:
             setting.kind.parse(setting.default)
@@ -202,7 +202,7 @@ def test_the_defaults_of_a_flow_are_those_that_are_declared() -> None:
         assert getattr(read, field.name) == getattr(bare, field.name)
 
 
-def test_exactly_these_settings_are_acted_on() -> None:
+def test_exactly_these_settings_are_supported() -> None:
     assert sorted({setting.name for setting in settings() if setting.supported}) == [
         "auto.offset.reset",
         "batch.size",

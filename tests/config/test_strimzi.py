@@ -103,7 +103,7 @@ def error(tmp_path: Path, text: str) -> str:
     return str(raised.value).replace(f"{tmp_path}/", "")
 
 
-def said(tmp_path: Path, notices: tuple[object, ...]) -> list[str]:
+def texts(tmp_path: Path, notices: tuple[object, ...]) -> list[str]:
     return [str(notice).replace(f"{tmp_path}/", "") for notice in notices]
 
 
@@ -120,11 +120,11 @@ def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) ->
     assert deployment.flows == properties(SAME).flows
     assert deployment.flows[0].parts == {SOURCE, CHECKPOINT, HEARTBEAT}
     assert deployment.heartbeat_only_flows == ()
-    assert said(tmp_path, deployment.warnings) == [
+    assert texts(tmp_path, deployment.warnings) == [
         "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: write "
         "'spec.mirrors[0].topicsExcludePattern'"
     ]
-    assert said(tmp_path, deployment.notes) == [
+    assert texts(tmp_path, deployment.notes) == [
         "mm2.yaml:6: spec.version is ignored: Heliograph does not run Kafka Connect",
         "mm2.yaml:7: spec.replicas is ignored: Spark's executors do the work: see --master and --conf",
         "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor is ignored: only `heliograph serve` "
@@ -169,7 +169,7 @@ def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> N
         "        bootstrapServers: a:9092\n", "        bootstrapServers: a:9092\n        config: {ssl.protocol: x}\n"
     )
     deployment = read(tmp_path, text)
-    assert said(tmp_path, deployment.notes) == [
+    assert texts(tmp_path, deployment.notes) == [
         "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not support it"
     ]
 
@@ -209,8 +209,8 @@ def test_fields_about_pods_are_noted(tmp_path: Path, added: str, says: str) -> N
         (V1 + "frobnicate: 1\n", "unknown field 'frobnicate': it is ignored"),
     ],
 )
-def test_unknown_fields_are_warned_about_with_the_nearest_name(tmp_path: Path, text: str, says: str) -> None:
-    (warning,) = said(tmp_path, read(tmp_path, text).warnings)
+def test_unknown_fields_are_warned_about_with_the_most_similar_name(tmp_path: Path, text: str, says: str) -> None:
+    (warning,) = texts(tmp_path, read(tmp_path, text).warnings)
     assert says in warning
 
 
@@ -242,7 +242,7 @@ def test_unknown_fields_are_warned_about_with_the_nearest_name(tmp_path: Path, t
         ("a: !!python/object:os.system x\n", "no connector.class: this is not a connector"),
     ],
 )
-def test_what_cannot_be_run_is_named_with_its_field(tmp_path: Path, text: str, says: str) -> None:
+def test_an_error_names_its_field(tmp_path: Path, text: str, says: str) -> None:
     assert says in error(tmp_path, text)
 
 
@@ -288,7 +288,7 @@ def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: 
     ]
 
 
-def test_a_setting_under_config_goes_before_a_secret(tmp_path: Path) -> None:
+def test_a_setting_under_config_wins_over_a_secret(tmp_path: Path) -> None:
     own = "config:\n  sasl.jaas.config: ${file:/secrets:a}\n  ssl.truststore.certificates: ${file:/secrets:ca}\n"
     given, notes = secure(tmp_path, SECURE + own)
     assert (given["sasl.jaas.config"], notes) == ("${file:/secrets:a}", [])
@@ -337,4 +337,17 @@ def test_patterns_are_for_the_connectors_that_read_them(tmp_path: Path) -> None:
     assert patterns(deployment.flows[0].topics).include == ("a",)
     assert [note.text for note in deployment.notes] == [
         "spec.mirrors[0].groupsPattern has no effect: only a MirrorCheckpointConnector reads it"
+    ]
+
+
+def test_all_errors_of_a_resource_are_reported_at_once(tmp_path: Path) -> None:
+    bad = "{state: off, config: {topics: [a], groups: [b]}}"
+    text = V1.replace("sourceConnector: {}", f"sourceConnector: {bad}\n      checkpointConnector: {{pause: maybe}}")
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, text + "    - source: {}\n")
+    assert [text.rpartition("/")[2] for text in raised.value.errors] == [
+        "mm2.yaml:13: spec.mirrors[0].sourceConnector.config.topics: a setting is a text, not a list or an object",
+        "mm2.yaml:13: spec.mirrors[0].sourceConnector.config.groups: a setting is a text, not a list or an object",
+        "mm2.yaml:14: spec.mirrors[0].checkpointConnector.pause: 'maybe' is neither true nor false",
+        "mm2.yaml:15: no spec.mirrors[1].source.alias",
     ]

@@ -61,7 +61,7 @@ def test_a_file_of_thirty_settings_with_three_typos_gives_exactly_three_warnings
     assert {note.line for note in read.notes} == {27, 28, 29, 30, 32, 33, 35}
 
 
-def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
+def test_a_known_setting_that_is_not_supported_gives_one_note() -> None:
     assert notes("ssl.protocol = TLSv1.3\n") == [
         "mm2.properties:5: ssl.protocol is known, but this version does not support it"
     ]
@@ -84,7 +84,7 @@ def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
         ("A->B.exactly.once.support = required", "always appended exactly once"),
     ],
 )
-def test_a_setting_that_is_not_needed_says_why(line: str, says: str) -> None:
+def test_an_ignored_setting_says_why(line: str, says: str) -> None:
     (note,) = notes(line + "\n")
     assert "is ignored: " in note
     assert says in note
@@ -97,10 +97,12 @@ def test_a_setting_that_batch_copying_makes_irrelevant_says_why() -> None:
     assert note.endswith("is ignored: batches keep their compression")
 
 
-@pytest.mark.parametrize("setting", [one for one in settings() if not one.supported], ids=lambda one: str(one.name))
-def test_every_declared_setting_is_accepted_and_noted_wherever_it_may_stand(setting: Setting[object]) -> None:
-    for place in (*setting.where.read, *setting.where.also):
-        key = place.key(setting.name.replace(".*", ".something.of.their.own"))
+@pytest.mark.parametrize(
+    "setting", [setting for setting in settings() if not setting.supported], ids=lambda each: each.name
+)
+def test_every_ignored_setting_is_accepted_and_noted_at_each_of_its_locations(setting: Setting[object]) -> None:
+    for location in (*setting.where.read, *setting.where.also):
+        key = location.key(setting.name.replace(".*", ".something.of.their.own"))
         read = deployment(MINIMAL + f"{key} = x\n")
         assert [(note.line, note.key) for note in read.notes] == [(5, key)]
         assert read.warnings == ()
@@ -150,7 +152,7 @@ def test_a_misspelt_alias_of_some_length_is_recognised() -> None:
     )
 
 
-def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_place() -> None:
+def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_location() -> None:
     assert notes("offset.flush.interval.ms = 1\n") == [
         "mm2.properties:5: offset.flush.interval.ms is ignored: it is for Connect's workers, which Heliograph replaces "
         "(and MM2 reads it only as 'B.offset.flush.interval.ms')"
@@ -168,7 +170,7 @@ def test_a_setting_of_flows_only_is_warned_about_at_top_level() -> None:
     ]
 
 
-def test_what_a_flow_that_is_off_would_use_is_noted() -> None:
+def test_settings_of_a_disabled_flow_are_noted() -> None:
     assert notes("B->A.topics = x\nB.consumer.fetch.max.bytes = 1\nA.producer.max.request.size = 1\n") == [
         "mm2.properties:5: B->A.topics has no effect: B->A is not enabled",
         "mm2.properties:6: B.consumer.fetch.max.bytes has no effect: no enabled flow reads from B",
