@@ -3,8 +3,6 @@
 Each is one line of text that names file, line and key. The commands print them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType

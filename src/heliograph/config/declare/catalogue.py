@@ -4,8 +4,6 @@ Works on names within a scope (`topics` of `A->B.topics`); `read/keys.py` splits
 not supported are data, `ignored_settings.toml`, which is read when the first of them is needed.
 """
 
-from __future__ import annotations
-
 import difflib
 import tomllib
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 The defaults are those of MirrorMaker 2's clients: for the producer those that Connect gives its data producer.
 """
 
-from __future__ import annotations
-
 from heliograph.config.declare.kinds import INT_MAX, TEXT, choice, whole
 from heliograph.config.declare.locations import CLIENT_CLUSTER, CONSUMER, PRODUCER, SECURITY, WORKER, WORKER_TOP_FIRST
 from heliograph.config.declare.setting import DEFAULTS, SettingGroup, default_text

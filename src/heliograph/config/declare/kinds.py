@@ -4,8 +4,6 @@ A kind refuses a text with a `ValueError` whose message continues "'text' ..."; 
 are those of Kafka's `ConfigDef`, see `docs/configuration.md`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 In the comments and on the reference page `A->B` is a flow, `A` its source, `B` its target, `C` any cluster.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

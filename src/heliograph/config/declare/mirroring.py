@@ -1,7 +1,5 @@
 """Declarations: the clusters, what a flow copies and how, and Heliograph's own settings."""
 
-from __future__ import annotations
-
 from heliograph.config.declare import kinds
 from heliograph.config.declare.kinds import BOOL, INT_MAX, NAMES, PATTERNS, TEXT, choice, decimal, subset, whole
 from heliograph.config.declare.locations import CLUSTER, PROVIDERS, TOP

@@ -4,8 +4,6 @@ A user's class is imported when its name is checked and instantiated when its fl
 executors, so instances must survive pickling, and the executors must be able to import the class too.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pickle

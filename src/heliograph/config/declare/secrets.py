@@ -3,8 +3,6 @@
 A value becomes a `Secret` when its file is read, and stays one until `reveal()` is called for its text.
 """
 
-from __future__ import annotations
-
 import re
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ Parsing, warnings about unknown names and the page `docs/configuration.md` all c
 spells a setting's name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Declarations: what MirrorMaker 2's three connectors keep in sync besides records."""
 
-from __future__ import annotations
-
 from heliograph.config.declare.kinds import BOOL, PATTERNS, REPLICATION_FACTOR, TEXT, choice, whole
 from heliograph.config.declare.locations import FLOW_ONLY
 from heliograph.config.declare.plugins import plugin

@@ -1,7 +1,5 @@
 """Reads connectors as they are posted to a Kafka Connect cluster: JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heliograph.config.declare.secrets import Secret

@@ -1,7 +1,5 @@
 """One of MirrorMaker 2's three connectors, as Kafka Connect knows it: a flat map of settings for a pair of clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

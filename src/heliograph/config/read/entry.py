@@ -1,7 +1,5 @@
 """One setting as a file has it, whatever the file's format: its value, and where it is written."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from heliograph.config.declare.secrets import Value, reveal

@@ -3,8 +3,6 @@
 An `mm2.properties` is a deployment of its own. Connectors may be spread over files, and over directories of files.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 So values are looked up, checked and warned about in one place. Settings of Connect's workers are not in such files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 

@@ -4,8 +4,6 @@ Aliases may contain dots and one may begin like another (`eu` and `eu.west`), an
 (`source`): the longest alias after which a known name follows wins, then the longest alias, then the top level.
 """
 
-from __future__ import annotations
-
 import difflib
 from dataclasses import dataclass
 

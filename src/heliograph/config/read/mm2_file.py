@@ -1,7 +1,5 @@
 """An `mm2.properties` as settings. The aliases come first, because keys cannot be split without them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Reads a Java `.properties` file into entries with their lines. What the keys mean is decided elsewhere."""
 
-from __future__ import annotations
-
 import os
 from itertools import pairwise
 from pathlib import Path

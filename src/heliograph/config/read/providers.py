@@ -4,8 +4,6 @@ A reference to an undeclared provider, or to a key that it does not have, stays 
 come with Kafka are supported; values are resolved once, when a file is read.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

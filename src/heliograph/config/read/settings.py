@@ -4,8 +4,6 @@ A bad value is reported with file, line and key. Values with references are quot
 value of a provider gets into a log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar

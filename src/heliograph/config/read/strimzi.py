@@ -3,8 +3,6 @@
 Fields about pods are ignored and noted; so are Kubernetes secrets, whose content is not in the file.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

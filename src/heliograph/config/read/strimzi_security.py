@@ -4,8 +4,6 @@ Strimzi keeps passwords, keys and certificates in Kubernetes secrets, which are 
 reference to an environment variable, with a note; a setting under `config` wins over it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

@@ -4,8 +4,6 @@ Numbers, true and false are kept as they are written: settings are texts, and th
 field that looks like a secret's is a `Secret`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The file of a Connect worker (`connect-distributed.properties`): where it stores its state, and where it listens."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

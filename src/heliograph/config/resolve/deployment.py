@@ -3,8 +3,6 @@
 Every supported value is checked first, in the order of the file; then clusters and flows are built.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

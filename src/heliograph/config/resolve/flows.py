@@ -1,7 +1,5 @@
 """From settings to a flow: the value of every setting for one pair of clusters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeVar
 

@@ -3,8 +3,6 @@
 Connectors of one pair of clusters make one flow, whatever other connectors there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

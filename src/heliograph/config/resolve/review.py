@@ -4,8 +4,6 @@ and settings that this version does not support.
 Every key of the file is either supported or mentioned here. Values that make it impossible to run are errors instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heliograph.config.declare import catalogue

@@ -3,8 +3,6 @@
 References stay as they are written. A literal secret is written as a reference to an environment variable.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

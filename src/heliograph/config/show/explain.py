@@ -1,7 +1,5 @@
 """Where a value comes from: for each flow or cluster the value, its line, and the values that it overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations

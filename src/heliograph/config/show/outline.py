@@ -1,7 +1,5 @@
 """A deployment as plain values, for `heliograph config --json`. It contains no secret, whatever its name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """MirrorMaker 2's connectors as Connect describes plugins: every setting with type and default, and the errors of a
 given config by setting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache

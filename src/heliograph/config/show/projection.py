@@ -4,8 +4,6 @@ A projection: flows are built from the settings, never from these. Values are as
 secrets stay references. Settings of Connect's workers or of the driver are in no connector; they are listed apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """Writes `docs/configuration.md` from the declarations: `python -m heliograph.config.show.reference >
 docs/configuration.md`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 
