@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from heliograph.config import ConfigError, Deployment
 from heliograph.config.declare.kinds import split_list
-from heliograph.config.declare.mirroring import TOPICS_PAUSED
+from heliograph.config.declare.supported import TOPICS_PAUSED
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.posted import PostedFlow, connector, flow_of, part_of, shown, with_secrets
 from heliograph.config.show.plugin_definitions import problems

@@ -1,7 +1,7 @@
 """All declared settings, and how to find one by a name in a file: exactly, in another scope, or by similarity.
 
-Works on names within a scope (`topics` of `A->B.topics`); `read/keys.py` splits off the aliases. The settings that are
-not supported are data, `ignored_settings.toml`, which is read when the first of them is needed.
+Works on names within a scope (`topics` of `A->B.topics`); `read/keys.py` splits off the aliases. Sentences, and the
+settings that are not supported, are data: `settings.toml`, which is read when the first of them is needed.
 """
 
 import difflib
@@ -12,12 +12,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from heliograph.config.declare import clients, mirroring, syncing
 from heliograph.config.declare.kinds import TEXT, Kind
 from heliograph.config.declare.locations import ALL, Scope, SettingLocation
-from heliograph.config.declare.setting import Setting, SettingGroup
-
-_SUPPORTED: tuple[SettingGroup, ...] = (*mirroring.GROUPS, *syncing.GROUPS, *clients.GROUPS)
+from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import SUPPORTED
 
 # Names that never were settings but are often written, with the right one and the origin of the wrong one.
 _ENABLED = "the setting ends in '.enabled'"
@@ -39,32 +37,49 @@ MISTAKES: dict[str, tuple[str, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SettingGroup:
+    """A table of the reference page: its settings, each with a sentence, the supported ones first."""
+
+    title: str
+    about: str
+    settings: tuple[tuple[Setting[object], str], ...]
+
+
 @cache
-def groups() -> tuple[tuple[SettingGroup, tuple[Setting[object], ...]], ...]:
-    """All groups in the order of the reference page, each with all its settings, the supported ones first."""
-    text = resources.files(__package__).joinpath("ignored_settings.toml").read_text(encoding="utf-8")
-    ignored = {group["title"]: tuple(_ignored(group)) for group in tomllib.loads(text)["group"]}
-    unknown = ignored.keys() - {group.title for group in _SUPPORTED}
-    assert not unknown, f"ignored_settings.toml has groups that do not exist: {unknown}"
-    return tuple((group, (*group.settings, *ignored.get(group.title, ()))) for group in _SUPPORTED)
+def groups() -> tuple[SettingGroup, ...]:
+    text = resources.files(__package__).joinpath("settings.toml").read_text(encoding="utf-8")
+    return tuple(
+        SettingGroup(
+            group["title"],
+            group["about"],
+            (*((SUPPORTED[row["name"]], row["about"]) for row in group.get("supported", ())), *_ignored(group)),
+        )
+        for group in tomllib.loads(text)["group"]
+    )
 
 
-def _ignored(group: dict[str, Any]) -> Iterator[Setting[object]]:
+def _ignored(group: dict[str, Any]) -> Iterator[tuple[Setting[object], str]]:
     locations = {location_set.label: location_set for location_set in ALL}
-    for row in group["settings"]:
-        yield Setting(
+    for row in group.get("ignored", ()):
+        setting = Setting(
             row["name"],
             Kind(row.get("type", TEXT.label), TEXT.parse),
             row.get("default"),
-            row["about"],
             locations[row.get("where", group["where"])],
             supported=False,
             ignored_because=row.get("reason", group.get("reason", "")),
         )
+        yield setting, row["about"]
 
 
 def settings() -> Iterator[Setting[object]]:
-    return (setting for _, declared in groups() for setting in declared)
+    return (setting for group in groups() for setting, _ in group.settings)
+
+
+def about(setting: Setting[object]) -> str:
+    """The sentence about a setting."""
+    return next(sentence for group in groups() for other, sentence in group.settings if other is setting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +109,7 @@ def _indexed(declared: Iterable[Setting[object]]) -> dict[tuple[Scope, str], Set
 
 @cache
 def _supported_index() -> dict[tuple[Scope, str], SettingMatch]:
-    return _indexed(setting for group in _SUPPORTED for setting in group.settings)
+    return _indexed(SUPPORTED.values())
 
 
 @cache

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from heliograph.config.declare.mirroring import CLUSTERS
+from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read import connect_json, properties, strimzi
 from heliograph.config.read.connector import ConnectorFile, ConnectorValue, from_config

@@ -9,27 +9,25 @@ from itertools import permutations
 from heliograph.config.declare import catalogue, locations
 from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.mirroring import (
+from heliograph.config.declare.secrets import shown
+from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import (
     BOOTSTRAP_SERVERS,
     CLUSTERS,
     CONFIG_PROVIDERS,
-    ENABLED,
-    INTERNAL_TOPIC_SEPARATOR_ENABLED,
-    PARTS,
-    REPLICATION_POLICY_CLASS,
-    REPLICATION_POLICY_SEPARATOR,
-    TOPICS,
-    TOPICS_EXCLUDE,
-)
-from heliograph.config.declare.secrets import shown
-from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.syncing import (
     EMIT_HEARTBEATS_ENABLED,
     EMIT_OFFSET_SYNCS_ENABLED,
+    ENABLED,
+    INTERNAL_TOPIC_SEPARATOR_ENABLED,
     OF_CHECKPOINT,
     OF_HEARTBEAT,
     OFFSET_SYNCS_LOCATION,
+    PARTS,
+    REPLICATION_POLICY_CLASS,
+    REPLICATION_POLICY_SEPARATOR,
     TOPIC_FILTER_CLASS,
+    TOPICS,
+    TOPICS_EXCLUDE,
 )
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from heliograph.config.declare.mirroring import CLUSTERS
 from heliograph.config.declare.secrets import hide
+from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.keys import SettingKey, split_key

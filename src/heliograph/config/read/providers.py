@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from heliograph.config.declare.kinds import split_list
-from heliograph.config.declare.mirroring import CONFIG_PROVIDERS
 from heliograph.config.declare.secrets import REFERENCE, Value, reveal
+from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError
 from heliograph.config.read.properties import read
 from heliograph.model.names import NameFilter

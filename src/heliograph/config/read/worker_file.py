@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from heliograph.config.declare.clients import GROUP_ID
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
 from heliograph.config.declare.locations import TOP, Scope
-from heliograph.config.declare.mirroring import BOOTSTRAP_SERVERS, NOTIFY_WEBHOOK
 from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, GROUP_ID, NOTIFY_WEBHOOK
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
 from heliograph.config.read.keys import SettingKey
@@ -95,7 +94,7 @@ class _Reader:
         entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
         if entry is not None:
             with self.errors:
-                return self.settings.parse(Setting(name, kind, None, "", TOP), entry)
+                return self.settings.parse(Setting(name, kind, None, TOP), entry)
         return default
 
     def required(self, setting: Setting[T], otherwise: T) -> T:
@@ -106,7 +105,7 @@ class _Reader:
         return self.optional(setting.name, setting.kind, otherwise) if self.text(setting.name) else otherwise
 
     def storage_topic(self, kind: str) -> StorageTopic:
-        name = self.required(Setting(f"{kind}.storage.topic", TEXT, None, "", TOP), "")
+        name = self.required(Setting(f"{kind}.storage.topic", TEXT, None, TOP), "")
         partitions = self.optional(f"{kind}.storage.partitions", whole(-1, but_not=0), _PARTITIONS[kind])
         factor = self.optional(f"{kind}.storage.replication.factor", REPLICATION_FACTOR, _REPLICAS)
         return StorageTopic(name, 1 if kind == "config" else partitions, factor)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
-from heliograph.config.declare import catalogue, locations, mirroring, syncing
+from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope, flow, top
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, sorted_notices
 from heliograph.config.read.formats import read_all
@@ -86,7 +86,7 @@ def _assemble(settings: Settings, warnings: list[ConfigNotice], may_be_idle: boo
         (*(flow for flow in enabled if flow.parts == _ONLY_HEARTBEAT), *heartbeat_only),
         sorted_notices(warnings),
         sorted_notices((*settings.notes, *review.notes(settings, pairs))),
-        settings.get(mirroring.NOTIFY_WEBHOOK, "", ""),
+        settings.get(supported.NOTIFY_WEBHOOK, "", ""),
     )
 
 
@@ -103,27 +103,27 @@ def _check_values(settings: Settings) -> None:
 
 def _is_enabled(settings: Settings, source: str, target: str) -> bool:
     """As in MM2's driver: without a setting of its own a flow has that of the top level, if it emits heartbeats."""
-    if settings.find(mirroring.ENABLED, source, target, (flow(),)) is not None:
-        return settings.get(mirroring.ENABLED, source, target, (flow(),))
-    return _emits_heartbeats(settings, source, target) and settings.get(mirroring.ENABLED, source, target, (top(),))
+    if settings.find(supported.ENABLED, source, target, (flow(),)) is not None:
+        return settings.get(supported.ENABLED, source, target, (flow(),))
+    return _emits_heartbeats(settings, source, target) and settings.get(supported.ENABLED, source, target, (top(),))
 
 
 def _emits_heartbeats(settings: Settings, source: str, target: str) -> bool:
-    entry = settings.find(syncing.EMIT_HEARTBEATS_ENABLED, source, target)
+    entry = settings.find(supported.EMIT_HEARTBEATS_ENABLED, source, target)
     return entry is None or entry.reveal().strip().lower() == "true"
 
 
 def _no_flow(settings: Settings) -> str:
     reason = "No source->target replication flows"
     aliases = settings.aliases
-    if not settings.entries[SettingKey(Scope.TOP, "", mirroring.CLUSTERS.name)].line:
+    if not settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line:
         return f"{settings.file}: {reason}: every connector has 'enabled' set to false"
     if len(aliases) < 2:
         return f"{settings.file}: {reason}: 'clusters' lists {aliases[0]} only, write at least two"
     for key, entry in settings.entries.items():
         if key.scope is Scope.FLOW and catalogue.find(key.scope, key.name) is None:
             right, _ = catalogue.MISTAKES.get(key.name, (catalogue.nearest(key.scope, key.name), ""))
-            if right == mirroring.ENABLED.name:
+            if right == supported.ENABLED.name:
                 return (
                     f"{settings.file}:{entry.line}: {reason}: "
                     f"'{entry.key}' is not a setting, did you mean '{key.key(right)}'?"

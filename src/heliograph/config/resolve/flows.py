@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-from heliograph.config.declare import clients, locations, mirroring, syncing
+from heliograph.config.declare import locations, supported
 from heliograph.config.declare.locations import Scope, SettingLocation
 from heliograph.config.declare.plugins import make_filter, make_policy
 from heliograph.config.declare.setting import Setting
@@ -36,16 +36,16 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
     return Flow(
         source=build_cluster(settings, source, (source, target), locations.OF_SOURCE, errors),
         target=build_cluster(settings, target, (source, target), locations.OF_TARGET, errors),
-        parts=read.get(mirroring.PARTS),
+        parts=read.get(supported.PARTS),
         policy=_policy(read),
-        topics=read.own_filter(syncing.TOPIC_FILTER_CLASS)
-        or NameFilter(read.get(mirroring.TOPICS), read.get(mirroring.TOPICS_EXCLUDE)),
-        paused_topics=frozenset(read.get(mirroring.TOPICS_PAUSED)) - {""},
-        heartbeats_replication=read.get(mirroring.HEARTBEATS_REPLICATION_ENABLED),
-        replication_factor=read.get(mirroring.REPLICATION_FACTOR),
-        tasks_max=read.get(mirroring.TASKS_MAX),
-        refresh_topics_every=read.interval(mirroring.REFRESH_TOPICS_ENABLED, mirroring.REFRESH_TOPICS_INTERVAL),
-        least_partitions=read.get(mirroring.PARTITIONS),
+        topics=read.own_filter(supported.TOPIC_FILTER_CLASS)
+        or NameFilter(read.get(supported.TOPICS), read.get(supported.TOPICS_EXCLUDE)),
+        paused_topics=frozenset(read.get(supported.TOPICS_PAUSED)) - {""},
+        heartbeats_replication=read.get(supported.HEARTBEATS_REPLICATION_ENABLED),
+        replication_factor=read.get(supported.REPLICATION_FACTOR),
+        tasks_max=read.get(supported.TASKS_MAX),
+        refresh_topics_every=read.interval(supported.REFRESH_TOPICS_ENABLED, supported.REFRESH_TOPICS_INTERVAL),
+        least_partitions=read.get(supported.PARTITIONS),
         kept_offsets=_kept_offsets(read),
         topic_sync=_topic_sync(read),
         offset_syncs=_offset_syncs(read),
@@ -54,15 +54,15 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
         connect_offsets=_connect_offsets(read),
         reading=_reading(read),
         writing=_writing(read),
-        buffer_memory=read.get(mirroring.BUFFER_MEMORY),
-        lease_seconds=read.get(mirroring.LEASE_SECONDS),
-        max_bytes_per_second=read.get(mirroring.MAX_BYTES_PER_SECOND),
-        may_raise_limits=read.get(mirroring.RAISE_MIRROR_LIMITS),
+        buffer_memory=read.get(supported.BUFFER_MEMORY),
+        lease_seconds=read.get(supported.LEASE_SECONDS),
+        max_bytes_per_second=read.get(supported.MAX_BYTES_PER_SECOND),
+        may_raise_limits=read.get(supported.RAISE_MIRROR_LIMITS),
         policies=Policies(
-            read.get(mirroring.ON_DATA_LOSS),
-            read.get(mirroring.ON_RECREATED_TOPIC),
-            read.get(mirroring.ON_FOREIGN_WRITER),
-            read.get(mirroring.ON_REFUSED_RECORD),
+            read.get(supported.ON_DATA_LOSS),
+            read.get(supported.ON_RECREATED_TOPIC),
+            read.get(supported.ON_FOREIGN_WRITER),
+            read.get(supported.ON_REFUSED_RECORD),
         ),
     )
 
@@ -75,8 +75,8 @@ def build_cluster(
     errors: ErrorCollector,
 ) -> Cluster:
     """A cluster as one of its clients sees it: name and timeout may differ from client to client, addresses do not."""
-    if settings.find(mirroring.BOOTSTRAP_SERVERS, alias, alias) is None:
-        line = settings.entries[SettingKey(Scope.TOP, "", mirroring.CLUSTERS.name)].line
+    if settings.find(supported.BOOTSTRAP_SERVERS, alias, alias) is None:
+        line = settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line
         # Without a line it comes from connectors, which are checked elsewhere: one that only writes heartbeats needs no
         # source address.
         with errors:
@@ -88,9 +88,9 @@ def build_cluster(
         return Cluster(alias, ())
     return Cluster(
         alias,
-        settings.get(mirroring.BOOTSTRAP_SERVERS, alias, alias),
-        settings.get(clients.CLIENT_ID, *pair, of),
-        settings.get(clients.REQUEST_TIMEOUT, *pair, of) / 1000,
+        settings.get(supported.BOOTSTRAP_SERVERS, alias, alias),
+        settings.get(supported.CLIENT_ID, *pair, of),
+        settings.get(supported.REQUEST_TIMEOUT, *pair, of) / 1000,
     )
 
 
@@ -140,88 +140,88 @@ class _FlowReader:
 
 
 def _policy(read: _FlowReader) -> ReplicationPolicy:
-    separator = read.get(mirroring.REPLICATION_POLICY_SEPARATOR)
-    internal = None if read.get(mirroring.INTERNAL_TOPIC_SEPARATOR_ENABLED) else "."
-    named = read.get(mirroring.REPLICATION_POLICY_CLASS)
+    separator = read.get(supported.REPLICATION_POLICY_SEPARATOR)
+    internal = None if read.get(supported.INTERNAL_TOPIC_SEPARATOR_ENABLED) else "."
+    named = read.get(supported.REPLICATION_POLICY_CLASS)
     if isinstance(named, type):
         options = {"source_alias": read.source, "separator": separator, "internal_separator": internal}
         with read.errors:
             try:
                 return make_policy(named, options)
             except ValueError as reason:
-                raise read.unusable(mirroring.REPLICATION_POLICY_CLASS, reason) from None
+                raise read.unusable(supported.REPLICATION_POLICY_CLASS, reason) from None
     if named == "IdentityReplicationPolicy":
         return IdentityReplicationPolicy(read.source, separator, internal)
     return DefaultReplicationPolicy(separator, internal)
 
 
 def _kept_offsets(read: _FlowReader) -> KeptOffsets:
-    preserve = read.get(mirroring.OFFSETS) == mirroring.PRESERVE
+    preserve = read.get(supported.OFFSETS) == supported.PRESERVE
     return KeptOffsets(
-        NameFilter(read.get(mirroring.PRESERVE_TOPICS)) if preserve else None,
-        read.get(mirroring.PRESERVE_MAX_FILL),
-        read.get(mirroring.PRESERVE_MAX_GAP),
+        NameFilter(read.get(supported.PRESERVE_TOPICS)) if preserve else None,
+        read.get(supported.PRESERVE_MAX_FILL),
+        read.get(supported.PRESERVE_MAX_GAP),
     )
 
 
 def _topic_sync(read: _FlowReader) -> TopicSync:
-    own = read.own_filter(syncing.CONFIG_PROPERTY_FILTER_CLASS)
+    own = read.own_filter(supported.CONFIG_PROPERTY_FILTER_CLASS)
     return TopicSync(
-        read.interval(syncing.SYNC_TOPIC_CONFIGS_ENABLED, syncing.SYNC_TOPIC_CONFIGS_INTERVAL),
-        read.interval(syncing.SYNC_TOPIC_ACLS_ENABLED, syncing.SYNC_TOPIC_ACLS_INTERVAL),
-        AllBut(own) if own else NameFilter(read.get(mirroring.CONFIG_PROPERTIES_EXCLUDE)),
-        read.get(syncing.USE_DEFAULTS_FROM) == "source",
+        read.interval(supported.SYNC_TOPIC_CONFIGS_ENABLED, supported.SYNC_TOPIC_CONFIGS_INTERVAL),
+        read.interval(supported.SYNC_TOPIC_ACLS_ENABLED, supported.SYNC_TOPIC_ACLS_INTERVAL),
+        AllBut(own) if own else NameFilter(read.get(supported.CONFIG_PROPERTIES_EXCLUDE)),
+        read.get(supported.USE_DEFAULTS_FROM) == "source",
     )
 
 
 def _offset_syncs(read: _FlowReader) -> OffsetSyncs:
     return OffsetSyncs(
-        read.get(syncing.EMIT_OFFSET_SYNCS_ENABLED),
-        read.get(syncing.OFFSET_SYNCS_LOCATION) == "target",
-        read.get(syncing.OFFSET_LAG_MAX),
-        read.get(syncing.OFFSET_SYNCS_FACTOR),
+        read.get(supported.EMIT_OFFSET_SYNCS_ENABLED),
+        read.get(supported.OFFSET_SYNCS_LOCATION) == "target",
+        read.get(supported.OFFSET_LAG_MAX),
+        read.get(supported.OFFSET_SYNCS_FACTOR),
     )
 
 
 def _groups(read: _FlowReader) -> Groups:
     return Groups(
-        read.own_filter(syncing.GROUP_FILTER_CLASS)
-        or NameFilter(read.get(syncing.GROUP_NAMES), read.get(syncing.GROUPS_EXCLUDE)),
-        read.interval(syncing.REFRESH_GROUPS_ENABLED, syncing.REFRESH_GROUPS_INTERVAL),
-        read.interval(syncing.EMIT_CHECKPOINTS_ENABLED, syncing.EMIT_CHECKPOINTS_INTERVAL),
-        read.interval(syncing.SYNC_GROUP_OFFSETS_ENABLED, syncing.SYNC_GROUP_OFFSETS_INTERVAL),
-        read.get(syncing.CHECKPOINTS_FACTOR),
-        read.get(syncing.SYNC_GROUP_DELETES),
+        read.own_filter(supported.GROUP_FILTER_CLASS)
+        or NameFilter(read.get(supported.GROUP_NAMES), read.get(supported.GROUPS_EXCLUDE)),
+        read.interval(supported.REFRESH_GROUPS_ENABLED, supported.REFRESH_GROUPS_INTERVAL),
+        read.interval(supported.EMIT_CHECKPOINTS_ENABLED, supported.EMIT_CHECKPOINTS_INTERVAL),
+        read.interval(supported.SYNC_GROUP_OFFSETS_ENABLED, supported.SYNC_GROUP_OFFSETS_INTERVAL),
+        read.get(supported.CHECKPOINTS_FACTOR),
+        read.get(supported.SYNC_GROUP_DELETES),
     )
 
 
 def _heartbeats(read: _FlowReader) -> Heartbeats:
     return Heartbeats(
-        read.interval(syncing.EMIT_HEARTBEATS_ENABLED, syncing.EMIT_HEARTBEATS_INTERVAL),
-        read.get(syncing.HEARTBEATS_FACTOR),
+        read.interval(supported.EMIT_HEARTBEATS_ENABLED, supported.EMIT_HEARTBEATS_INTERVAL),
+        read.get(supported.HEARTBEATS_FACTOR),
     )
 
 
 def _connect_offsets(read: _FlowReader) -> ConnectOffsets:
     return ConnectOffsets(
-        read.if_set(clients.OFFSET_STORAGE_TOPIC), read.get(mirroring.MM2_CONNECTOR), read.if_set(clients.GROUP_ID)
+        read.if_set(supported.OFFSET_STORAGE_TOPIC), read.get(supported.MM2_CONNECTOR), read.if_set(supported.GROUP_ID)
     )
 
 
 def _reading(read: _FlowReader) -> Reading:
     return Reading(
-        read.get(clients.FETCH_MAX_BYTES),
-        read.get(clients.MAX_PARTITION_FETCH_BYTES),
-        read.get(clients.FETCH_MIN_BYTES),
-        read.get(clients.FETCH_MAX_WAIT) / 1000,
-        read.get(clients.ISOLATION_LEVEL) == "read_committed",
-        read.get(clients.AUTO_OFFSET_RESET) == "latest",
+        read.get(supported.FETCH_MAX_BYTES),
+        read.get(supported.MAX_PARTITION_FETCH_BYTES),
+        read.get(supported.FETCH_MIN_BYTES),
+        read.get(supported.FETCH_MAX_WAIT) / 1000,
+        read.get(supported.ISOLATION_LEVEL) == "read_committed",
+        read.get(supported.AUTO_OFFSET_RESET) == "latest",
     )
 
 
 def _writing(read: _FlowReader) -> Writing:
     return Writing(
-        read.get(clients.MAX_REQUEST_SIZE),
-        read.get(clients.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
-        read.get(clients.BATCH_SIZE),
+        read.get(supported.MAX_REQUEST_SIZE),
+        read.get(supported.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
+        read.get(supported.BATCH_SIZE),
     )

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.mirroring import CONFIG_PROVIDERS
 from heliograph.config.declare.secrets import HIDDEN, Secret, hide, is_secret
+from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError, ConfigNotice
 from heliograph.config.read.connector import Connector, ConnectorFile, ConnectorValue, from_config, part_of_class
 from heliograph.config.read.entry import FileEntry

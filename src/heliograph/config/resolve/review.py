@@ -10,9 +10,8 @@ from heliograph.config.declare import catalogue
 from heliograph.config.declare.catalogue import SettingMatch
 from heliograph.config.declare.kinds import PATTERNS
 from heliograph.config.declare.locations import DATA_PRODUCER, SOURCE_CONSUMER, TARGET_ADMIN, Scope
-from heliograph.config.declare.mirroring import BOOTSTRAP_SERVERS, ENABLED
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.syncing import FILTER_CLASSES
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
 from heliograph.config.messages import ConfigNotice
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.keys import SettingKey, nearest_alias

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.mirroring import CONFIG_PROVIDERS
 from heliograph.config.declare.secrets import Secret, Value, reveal
+from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.read.connector import CLASSES
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import USUAL_PROVIDERS

@@ -63,7 +63,7 @@ def explain(settings: Settings, deployment: Deployment, key: str) -> Explanation
         raise ConfigError(f"{key}: {owner} does not run")
     acted = "" if setting.supported else setting.ignored_because or "this version does not support it"
     examples = tuple(location.example(local) for location in reads)
-    return Explanation(prefix + local, setting.about, acted, examples, origins)
+    return Explanation(prefix + local, catalogue.about(setting), acted, examples, origins)
 
 
 def _owner(settings: Settings, key: str) -> tuple[str, str]:

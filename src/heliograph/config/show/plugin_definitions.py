@@ -8,9 +8,8 @@ from functools import cache
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.kinds import BOOL, NAMES, PATTERNS, Kind
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.mirroring import BOOTSTRAP_SERVERS
 from heliograph.config.declare.secrets import is_secret, shown
-from heliograph.config.declare.syncing import OF_CHECKPOINT, OF_HEARTBEAT
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, OF_CHECKPOINT, OF_HEARTBEAT
 from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.providers import references
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT
@@ -49,7 +48,7 @@ def definitions(part: str) -> tuple[Definition, ...]:
             True,
             None,
             "HIGH",
-            BOOTSTRAP_SERVERS.about,
+            catalogue.about(BOOTSTRAP_SERVERS),
             "Clusters",
             BOOTSTRAP_SERVERS.kind,
         )
@@ -66,18 +65,16 @@ def _declared(part: str) -> Iterator[Definition]:
     foreign = (OF_CHECKPOINT if part != CHECKPOINT else frozenset()) | (
         OF_HEARTBEAT if part != HEARTBEAT else frozenset()
     )
-    for group, declared in catalogue.groups():
-        for setting in declared:
+    for group in catalogue.groups():
+        for setting, sentence in group.settings:
             locations = (*setting.where.read, *setting.where.also)
             of_flow = any(location.scope is Scope.FLOW and not location.prefix for location in locations)
             if not of_flow or setting.name.endswith(".*") or setting.name in foreign | _BY_TASKS:
                 continue
             required = setting.name in _REQUIRED
-            about = (
-                setting.about
-                if setting.supported or required
-                else f"{setting.about} It is ignored: {setting.ignored_because}."
-            )
+            about = sentence
+            if not setting.supported and not required:
+                about = f"{sentence} It is ignored: {setting.ignored_because}."
             yield Definition(
                 setting.name,
                 _type(setting.name, setting.kind),

@@ -8,11 +8,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from heliograph.config.declare import catalogue, locations
-from heliograph.config.declare.clients import CLIENT_ID, REQUEST_TIMEOUT
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.mirroring import CLUSTERS, CONFIG_PROVIDERS, ENABLED, PARTS
 from heliograph.config.declare.secrets import Value, reveal
-from heliograph.config.declare.syncing import OF_CHECKPOINT, OF_HEARTBEAT
+from heliograph.config.declare.supported import (
+    CLIENT_ID,
+    CLUSTERS,
+    CONFIG_PROVIDERS,
+    ENABLED,
+    OF_CHECKPOINT,
+    OF_HEARTBEAT,
+    PARTS,
+    REQUEST_TIMEOUT,
+)
 from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
 from heliograph.config.read.keys import SettingKey

@@ -4,9 +4,9 @@ docs/configuration.md`."""
 import sys
 from collections.abc import Iterator
 
-from heliograph.config.declare.catalogue import groups, settings
+from heliograph.config.declare.catalogue import SettingGroup, groups, settings
 from heliograph.config.declare.locations import ALL, SettingLocation
-from heliograph.config.declare.setting import Setting, SettingGroup
+from heliograph.config.declare.setting import Setting
 
 _INTRODUCTION = """\
 # Configuration
@@ -40,9 +40,7 @@ wins. A setting with several of these names, such as "consumer, admin", may be w
 
 
 def page() -> str:
-    return "\n".join(
-        (_INTRODUCTION, *_locations(), *(line for group, declared in groups() for line in _table(group, declared)))
-    )
+    return "\n".join((_INTRODUCTION, *_locations(), *(line for group in groups() for line in _table(group))))
 
 
 def _locations() -> Iterator[str]:
@@ -61,18 +59,18 @@ def _examples(locations: tuple[SettingLocation, ...]) -> str:
     return ", ".join(f"`{location.example('x')}`" for location in locations)
 
 
-def _table(group: SettingGroup, declared: tuple[Setting[object], ...]) -> Iterator[str]:
+def _table(group: SettingGroup) -> Iterator[str]:
     yield f"## {group.title}\n"
     yield f"{group.about}\n"
     yield "| setting | type | default | where | what it does | supported |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for setting in declared:
-        yield _row(setting)
+    for setting, sentence in group.settings:
+        yield _row(setting, sentence)
     yield ""
 
 
-def _row(setting: Setting[object]) -> str:
-    about = setting.about + "".join(f" Old name: `{name}`." for name in setting.old_names)
+def _row(setting: Setting[object], sentence: str) -> str:
+    about = sentence + "".join(f" Old name: `{name}`." for name in setting.old_names)
     cells = (
         f"`{setting.name}`",
         setting.kind.label,
