@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heliograph.config import ConfigError
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.secrets import HIDDEN, Secret, is_secret, shown
 from heliograph.config.declare.setting import Setting
@@ -87,6 +88,20 @@ def test_a_traceback_does_not_show_it(text: str) -> None:
         shown = "".join(traceback.TracebackException.from_exception(inner, capture_locals=True).format())
     assert "secret = [hidden]" in shown
     assert text not in shown
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_the_traceback_of_an_error_in_a_file_does_not_show_it(text: str) -> None:
+    read = from_properties(FILE, parse(f"{MINIMAL}heliograph.notify.webhook = {text}\n".encode(), FILE))
+    try:
+        assemble(read)
+    except ConfigError as error:
+        # Without this test's own frame, which has the text.
+        inner = error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None)
+        lines = "".join(traceback.TracebackException.from_exception(inner, capture_locals=True).format())
+    assert "entry = " in lines
+    assert text not in lines
 
 
 @settings(deadline=None)

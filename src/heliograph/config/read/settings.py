@@ -58,12 +58,12 @@ class Settings:
         return setting.kind.parse(setting.default)
 
     def parse(self, setting: Setting[T], entry: FileEntry) -> T:
-        text = entry.reveal()
+        # The text of a secret is in no variable of this function, which a traceback might show.
         try:
-            return setting.kind.parse(resolve(text, self.providers))
+            return setting.kind.parse(resolve(entry.reveal(), self.providers))
         except ValueError as reason:
-            quoted = str(entry.value) if isinstance(entry.value, Secret) else f"'{text}'"
-            raise self.error(entry, f"{quoted} {reason}{_hint(text, self.providers)}") from None
+            quoted = str(entry.value) if isinstance(entry.value, Secret) else f"'{entry.value}'"
+            raise self.error(entry, f"{quoted} {reason}{_hint(entry.reveal(), self.providers)}") from None
 
     def of_flow(self, source: str, target: str) -> dict[str, str]:
         """The texts that a flow's connectors see: settings of flows at top level, and all settings of the flow itself.
