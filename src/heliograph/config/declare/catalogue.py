@@ -17,25 +17,6 @@ from heliograph.config.declare.locations import ALL, Scope, SettingLocation
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import SUPPORTED
 
-# Names that never were settings but are often written, with the right one and the origin of the wrong one.
-_ENABLED = "the setting ends in '.enabled'"
-_MIRRORMAKER_1 = "it belongs to MirrorMaker 1"
-MISTAKES: dict[str, tuple[str, str]] = {
-    "enable": ("enabled", "old documentation leaves out the 'd'"),
-    **{
-        name: (f"{name}.enabled", _ENABLED)
-        for name in (
-            *("emit.heartbeats", "emit.checkpoints", "emit.offset-syncs", "refresh.topics", "refresh.groups"),
-            *("sync.topic.configs", "sync.topic.acls", "sync.group.offsets", "heartbeats.replication"),
-        )
-    },
-    **dict.fromkeys(("whitelist", "topics.whitelist", "topic.whitelist"), ("topics", _MIRRORMAKER_1)),
-    **dict.fromkeys(("blacklist", "topic.blacklist"), ("topics.exclude", _MIRRORMAKER_1)),
-    "groups.whitelist": ("groups", _MIRRORMAKER_1),
-    "num.streams": ("tasks.max", _MIRRORMAKER_1),
-    **{f"{name}.include": (name, "there is only an exclude list beside it") for name in ("topics", "groups")},
-}
-
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
@@ -47,15 +28,25 @@ class SettingGroup:
 
 
 @cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath("settings.toml").read_text(encoding="utf-8"))
+
+
+def mistake(name: str) -> tuple[str, str] | None:
+    """For a name that is often written by mistake: the right one and the reason."""
+    entry = _data()["mistakes"].get(name)
+    return None if entry is None else (entry[0], entry[1])
+
+
+@cache
 def groups() -> tuple[SettingGroup, ...]:
-    text = resources.files(__package__).joinpath("settings.toml").read_text(encoding="utf-8")
     return tuple(
         SettingGroup(
             group["title"],
             group["about"],
             (*((SUPPORTED[row["name"]], row["about"]) for row in group.get("supported", ())), *_ignored(group)),
         )
-        for group in tomllib.loads(text)["group"]
+        for group in _data()["group"]
     )
 
 

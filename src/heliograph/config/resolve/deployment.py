@@ -122,7 +122,7 @@ def _no_flow(settings: Settings) -> str:
         return f"{settings.file}: {reason}: 'clusters' lists {aliases[0]} only, write at least two"
     for key, entry in settings.entries.items():
         if key.scope is Scope.FLOW and catalogue.find(key.scope, key.name) is None:
-            right, _ = catalogue.MISTAKES.get(key.name, (catalogue.nearest(key.scope, key.name), ""))
+            right, _ = catalogue.mistake(key.name) or (catalogue.nearest(key.scope, key.name), "")
             if right == supported.ENABLED.name:
                 return (
                     f"{settings.file}:{entry.line}: {reason}: "

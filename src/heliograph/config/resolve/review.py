@@ -96,7 +96,7 @@ def _may_be_for_own_class(settings: Settings, key: SettingKey) -> bool:
     """Whether a name that is not a setting, nor looks like one, may be for a filter class of the user's own."""
     if key.scope is not Scope.FLOW or any(catalogue.find(scope, key.name) for scope in Scope):
         return False
-    if not key.name or key.name in catalogue.MISTAKES or catalogue.nearest(key.scope, key.name):
+    if not key.name or catalogue.mistake(key.name) or catalogue.nearest(key.scope, key.name):
         return False
     source, _, target = key.owner.partition("->")
     named = (settings.find(setting, source, target) for setting in FILTER_CLASSES)
@@ -131,8 +131,8 @@ def _unknown(key: SettingKey, entry: FileEntry, aliases: tuple[str, ...]) -> str
     unknown = f"unknown setting '{entry.name}'"
     if key.scope is Scope.FLOW and not key.name:
         return f"{unknown}: did you mean '{entry.spelt(key.key(ENABLED.name))}'?"
-    if key.name in catalogue.MISTAKES:
-        right, reason = catalogue.MISTAKES[key.name]
+    if (mistake := catalogue.mistake(key.name)) is not None:
+        right, reason = mistake
         better = key if catalogue.find(key.scope, right) is not None else SettingKey(Scope.TOP, "", right)
         return f"{unknown}: did you mean '{entry.spelt(better.key(right))}'? ({reason})"
     if key.scope is Scope.TOP and (text := _unknown_alias(entry.key, aliases)):

@@ -98,7 +98,7 @@ def _setting(name: str) -> tuple[Setting[object], str, str]:
     for setting in catalogue.settings():
         if name in setting.names:
             return setting, "", setting.name
-    near, reason = catalogue.MISTAKES.get(name, (None, ""))
+    near, reason = catalogue.mistake(name) or (None, "")
     near = near or next((similar for scope in Scope if (similar := catalogue.nearest(scope, name))), None)
     hint = f"did you mean '{near}'?" + (f" ({reason})" if reason else "") if near else "there is no such setting"
     raise ConfigError(f"unknown setting '{name}': {hint}")
