@@ -44,7 +44,7 @@ class Converted:
 
 
 def convert(settings: Settings, deployment: Deployment, form: str) -> Converted:
-    settings = _without_literal_secrets(settings)
+    settings = _without_literal_secrets(settings, declare_provider=form == PROPERTIES)
     match form:
         case "properties":
             return Converted(_properties(settings))
@@ -74,19 +74,19 @@ def _variable(key: SettingKey) -> str:
     return re.sub(r"[^A-Z0-9]+", "_", key.key().upper())
 
 
-def _without_literal_secrets(settings: Settings) -> Settings:
-    """Literal secrets become references to environment variables, and the provider of these is declared."""
+def _without_literal_secrets(settings: Settings, declare_provider: bool) -> Settings:
+    """Literal secrets become references to environment variables. Connectors need no declaration of their provider, an
+    `mm2.properties` does."""
     entries = dict(settings.entries)
     literal = [key for key, entry in entries.items() if _is_literal_secret(entry.value)]
     for key in literal:
         entries[key] = replace(entries[key], value=f"${{env:{_variable(key)}}}")
-    if literal and "env" not in settings.providers:
-        names = ", ".join((*settings.providers, "env"))
-        for name, value in (
-            (CONFIG_PROVIDERS.name, names),
-            (f"{CONFIG_PROVIDERS.name}.env.class", USUAL_PROVIDERS["env"]),
-        ):
-            entries[SettingKey(Scope.TOP, "", name)] = FileEntry(0, name, value)
+    if literal and declare_provider and "env" not in settings.providers:
+        added = {
+            CONFIG_PROVIDERS.name: ", ".join((*settings.providers, "env")),
+            f"{CONFIG_PROVIDERS.name}.env.class": USUAL_PROVIDERS["env"],
+        }
+        entries |= {SettingKey(Scope.TOP, "", name): FileEntry(0, name, value) for name, value in added.items()}
     return replace(settings, entries=entries)
 
 
