@@ -69,7 +69,7 @@ unit: check-java $(STAMP) $(ARCHIVE)
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 docs: $(STAMP)
-	$(BIN)/python -m heliograph.config.reference > docs/configuration.md
+	$(BIN)/python -m heliograph.config.show.reference > docs/configuration.md
 	$(BIN)/python -m heliograph.metrics.reference > docs/metrics.md
 	$(BIN)/python deploy/monitoring/dashboards.py
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from heliograph.config.kinds import Addresses
+from heliograph.config.declare.kinds import ADDRESSES
 from heliograph.model.flow import Cluster
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.partitions import TopicPartition
@@ -159,6 +159,6 @@ def translate_offsets(
 def _addresses(servers: Servers) -> tuple[tuple[str, int], ...]:
     text = servers if isinstance(servers, str) else ",".join(servers)
     try:
-        return Addresses().parse(text)
+        return ADDRESSES.parse(text)
     except ValueError as reason:
         raise ValueError(f"'{text}' {reason}") from None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heliograph.config import Deployment
-from heliograph.config.deployment import assemble
-from heliograph.config.document import from_properties
-from heliograph.config.properties import parse
+from heliograph.config.read.mm2_file import from_properties
+from heliograph.config.read.properties import parse
+from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import Flow
 from heliograph.model.names import Matches, NameFilter
 

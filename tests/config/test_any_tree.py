@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.config import ConfigError
-from heliograph.config.connect import connectors
-from heliograph.config.convert import FORMATS, convert
-from heliograph.config.deployment import assemble
-from heliograph.config.joining import document
-from heliograph.config.strimzi import resources
-from heliograph.config.tree import json_tree, yaml_trees
+from heliograph.config.read.connect_json import connectors
+from heliograph.config.read.connector import ConnectorFile
+from heliograph.config.read.joining import join
+from heliograph.config.read.strimzi import resources
+from heliograph.config.read.tree import json_tree, yaml_trees
+from heliograph.config.resolve.deployment import assemble
+from heliograph.config.show.convert import FORMATS, convert
 
 KEYS = st.sampled_from(
     [
@@ -74,7 +75,9 @@ CLUSTERS = [{"alias": "A", "bootstrapServers": "a:1"}, {"alias": "B", "bootstrap
 
 
 def one_line(error: ConfigError) -> None:
-    assert len(str(error).splitlines()) == 1, str(error)
+    """One for each error."""
+    assert str(error).splitlines() == list(error.errors)
+    assert all(error.errors)
 
 
 @settings(deadline=None, max_examples=200)
@@ -89,7 +92,7 @@ def test_any_json_gives_a_deployment_or_an_error(tree: Any, added: dict[str, Any
     for content in (tree, [good | added, tree], good | added):
         try:
             found, _ = connectors("f", json_tree(json.dumps(content), "f"), "f")
-            read = document("f", found)
+            read = join("f", [ConnectorFile("f", list(found))])
             deployment = assemble(read)
             for form in FORMATS:
                 convert(read, deployment, form)
@@ -109,7 +112,7 @@ def test_any_yaml_gives_a_deployment_or_an_error(spec: Any, mirror: Any, added: 
         resource = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "spec": content}
         try:
             read = resources("f", yaml_trees(yaml.safe_dump(resource), "f"))
-            assemble(document("f", read.connectors, read.extra, read.warnings, read.notes))
+            assemble(join("f", [read]))
         except ConfigError as error:
             one_line(error)
 

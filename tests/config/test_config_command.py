@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from heliograph.cli import app
 from heliograph.config import load
+from heliograph.config.read.formats import read_all
 
 from .files import MINIMAL
 
@@ -74,7 +75,7 @@ def test_no_secret_is_ever_shown(file: Path, options: tuple[str, ...]) -> None:
     assert "[hidden]" in shown.output
 
 
-def test_a_secret_from_a_provider_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_of_a_provider_is_not_resolved_to_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "hush")
     providers = (
         "config.providers = env\nconfig.providers.env.class = "
@@ -89,10 +90,10 @@ def test_a_secret_from_a_provider_is_not_looked_at(tmp_path: Path, monkeypatch: 
         converted = command(file, "--to", form)
         assert "hush" not in converted.output
         assert converted.stdout.count("${env:SECRET}") >= 2
-        assert "is a secret written out" not in converted.stderr
+        assert "is a literal secret" not in converted.stderr
 
 
-def test_everything_is_there_as_json(file: Path) -> None:
+def test_json_has_all_values(file: Path) -> None:
     shown = json.loads(command(file, "--json").stdout)
     assert shown["clusters"]["A"]["bootstrap_servers"] == ["a:9092"]
     assert shown["clusters"]["A"]["settings"]["consumer.fetch.max.bytes"] == "10485760"
@@ -103,7 +104,7 @@ def test_everything_is_there_as_json(file: Path) -> None:
     assert [beat["name"] for beat in shown["beats"]] == ["B->A"]
 
 
-def test_a_value_is_explained_with_its_line_and_what_it_wins_over(file: Path) -> None:
+def test_a_value_is_explained_with_its_line_and_the_values_it_overrides(file: Path) -> None:
     assert command(file, "--explain", "topics").stdout.replace(str(file), "F") == (
         "topics: Topics to copy.\n"
         "Read from: A->B.topics, topics (first wins)\n"
@@ -120,9 +121,9 @@ def test_a_value_is_explained_with_its_line_and_what_it_wins_over(file: Path) ->
 
 
 def test_one_flow_or_client_can_be_asked_for(file: Path) -> None:
-    one = command(file, "--explain", "A->B.tasks.max").stdout
-    assert "A->B: 1\n    the default\n" in one
-    assert "B->A" not in one
+    single = command(file, "--explain", "A->B.tasks.max").stdout
+    assert "A->B: 1\n    the default\n" in single
+    assert "B->A" not in single
     client = command(file, "--explain", "consumer.fetch.max.bytes").stdout.replace(str(file), "F")
     assert (
         "A->B: 10485760\n"
@@ -144,7 +145,7 @@ def test_explaining_says_what_has_no_effect(file: Path) -> None:
     assert "A->B: not set, and there is no default" in command(file, "--explain", "transforms.one.type").stdout
 
 
-def test_an_explanation_is_there_as_json(file: Path) -> None:
+def test_an_explanation_can_be_json(file: Path) -> None:
     shown = json.loads(command(file, "--explain", "A->B.topics", "--json").stdout)
     assert shown["origins"][0]["value"] == {
         "value": "orders, payments.*",
@@ -156,9 +157,9 @@ def test_an_explanation_is_there_as_json(file: Path) -> None:
 def test_other_formats_are_explained_in_their_own_words(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(command(file, "--to", "connect").stdout)
-    said = command(other, "--explain", "A->B.topics").stdout
-    assert f"from {other}:" in said
-    assert ", connector A->B.MirrorSourceConnector: topics\n" in said
+    explained = command(other, "--explain", "A->B.topics").stdout
+    assert f"from {other}:" in explained
+    assert ", connector A->B.MirrorSourceConnector: topics\n" in explained
     other = tmp_path / "other.yaml"
     other.write_text(command(file, "--to", "strimzi").stdout)
     assert ", spec.mirrors[0].topicsPattern\n" in command(other, "--explain", "A->B.topics").stdout
@@ -174,13 +175,13 @@ def test_other_formats_are_explained_in_their_own_words(file: Path, tmp_path: Pa
         ("A->C.topics", "C is not one of the clusters A, B"),
     ],
 )
-def test_an_unknown_key_ends_with_status_2_and_the_nearest_name(file: Path, key: str, says: str) -> None:
+def test_an_unknown_key_exits_with_status_2_and_the_most_similar_name(file: Path, key: str, says: str) -> None:
     shown = command(file, "--explain", key)
     assert shown.exit_code == 2
     assert says in shown.stderr
 
 
-def test_bad_input_ends_with_status_2(tmp_path: Path, file: Path) -> None:
+def test_bad_input_exits_with_status_2(tmp_path: Path, file: Path) -> None:
     for path in (tmp_path / "nowhere.properties", tmp_path / "nowhere.json", tmp_path / "nowhere.yaml"):
         shown = command(path)
         assert (shown.exit_code, "there is no such file" in shown.stderr) == (2, True)
@@ -203,10 +204,43 @@ def test_what_is_converted_can_be_read_again(file: Path, tmp_path: Path, form: s
     assert load(other).flows == load(file).flows
 
 
-def test_secrets_that_are_written_out_are_mentioned_when_converting(file: Path) -> None:
-    converted = command(file, "--to", "connect")
-    assert f"note: {file}:10: A.sasl.jaas.config is a secret written out" in converted.stderr
-    assert "hush" not in converted.stderr
+@pytest.mark.parametrize(("form", "ending"), [("properties", "properties"), ("connect", "json"), ("strimzi", "yaml")])
+def test_a_literal_secret_is_converted_to_a_reference_with_a_note(
+    file: Path, tmp_path: Path, form: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted = command(file, "--to", form)
+    assert converted.exit_code == 0
+    assert "hush" not in converted.output
+    assert "[hidden]" not in converted.output
+    for key, variable in {
+        "A.sasl.jaas.config": "A_SASL_JAAS_CONFIG",
+        "A->B.source.consumer.ssl.keystore.password": "A_B_SOURCE_CONSUMER_SSL_KEYSTORE_PASSWORD",
+        "ssl.key.password": "SSL_KEY_PASSWORD",
+        "A->B.source.cluster.ssl.truststore.password": "A_B_SOURCE_CLUSTER_SSL_TRUSTSTORE_PASSWORD",
+        "A->B.my.api.key": "A_B_MY_API_KEY",
+        "A->B.my.access.token": "A_B_MY_ACCESS_TOKEN",
+    }.items():
+        assert f": {key} is a literal secret and not printed: set the environment variable {variable}," in (
+            converted.stderr
+        )
+        assert f"${{env:{variable}}}" in converted.stdout
+        monkeypatch.setenv(variable, f"value of {variable}")
+    other = tmp_path / f"other.{ending}"
+    other.write_text(converted.stdout)
+    # The references can be resolved: a user's own class gets what the variables hold.
+    settings = read_all([other]).of_flow("A", "B")
+    assert settings["my.api.key"] == "value of A_B_MY_API_KEY"
+
+
+def test_a_login_that_refers_to_its_password_is_converted_as_it_is(file: Path) -> None:
+    login = 'Module required username="me" password="${env:PW}";'
+    file.write_text(
+        MINIMAL + f'A.sasl.jaas.config = {login}\nB.sasl.jaas.config = Module password="hush ${{env:X}}";\n'
+    )
+    converted = command(file, "--to", "properties")
+    assert f"A.sasl.jaas.config = {login}\n" in converted.stdout
+    assert "hush" not in converted.output
+    assert "B.sasl.jaas.config is a literal secret" in converted.stderr
 
 
 def test_several_files_are_one_deployment(tmp_path: Path, file: Path) -> None:
@@ -227,4 +261,4 @@ def test_other_commands_take_the_same_files(name: str, tmp_path: Path) -> None:
     bad = tmp_path / "x.json"
     bad.write_text("[]")
     shown = CliRunner().invoke(app, [name, str(bad)])
-    assert (shown.exit_code, "none of MirrorMaker 2's connectors is in it" in shown.stderr) == (2, True)
+    assert (shown.exit_code, "there is none of MirrorMaker 2's connectors in it" in shown.stderr) == (2, True)

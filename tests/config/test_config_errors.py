@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.config import ConfigError, load
-from heliograph.config.deployment import assemble
-from heliograph.config.document import from_properties
-from heliograph.config.properties import parse
+from heliograph.config.read.mm2_file import from_properties
+from heliograph.config.read.properties import parse
+from heliograph.config.resolve.deployment import assemble
 
 from .files import CLUSTERS, MINIMAL, deployment
 
@@ -49,25 +49,25 @@ def test_a_flow_with_a_nearly_right_alias_says_which_was_meant() -> None:
     ("text", "says"),
     [
         (CLUSTERS + "A->A.enabled = true\n", "mm2.properties:4: A->A.enabled: source and target are the same cluster"),
-        (CLUSTERS + "A -> B.enabled = true\n", "write flows without, as in 'A->B.enabled = true'"),
-        (CLUSTERS + "A-> B.enabled = true\n", "mm2.properties:4: A->: a blank ends a key"),
+        (CLUSTERS + "A -> B.enabled = true\n", "keys must not contain spaces: write 'A->B.enabled = true'"),
+        (CLUSTERS + "A-> B.enabled = true\n", "mm2.properties:4: A->: keys must not contain spaces"),
         (CLUSTERS, "No source->target replication flows: set 'A->B.enabled = true'"),
         (CLUSTERS + "A->B.enabled = false\n", "mm2.properties: No source->target replication flows"),
         (
             CLUSTERS + "A->B.enable = true\n",
-            "mm2.properties:4: No source->target replication flows: 'A->B.enable' is no setting, did you mean "
+            "mm2.properties:4: No source->target replication flows: 'A->B.enable' is not a setting, did you mean "
             "'A->B.enabled'?",
         ),
-        ("clusters = A\nA.bootstrap.servers = a:1\n", "'clusters' lists A only, two are needed"),
+        ("clusters = A\nA.bootstrap.servers = a:1\n", "'clusters' lists A only, write at least two"),
         ("A.bootstrap.servers = a:1\n", "mm2.properties: no clusters: write for example 'clusters = A, B'"),
         ("", "mm2.properties: no clusters"),
         ("clusters =\n", "mm2.properties:1: clusters: '' lists no cluster"),
         ("clusters = A, B, A\n", "mm2.properties:1: clusters: 'A, B, A' lists the cluster A twice"),
-        ("clusters = A, B,\n", "has an empty place between or after its commas"),
+        ("clusters = A, B,\n", "has an empty item: remove the extra comma"),
         ("clusters = A B\n", "has the alias 'A B', which cannot be part of topic names"),
     ],
 )
-def test_what_does_not_make_a_deployment(text: str, says: str) -> None:
+def test_a_file_without_a_deployment_is_refused(text: str, says: str) -> None:
     assert says in error(text)
 
 
@@ -82,7 +82,7 @@ def test_what_does_not_make_a_deployment(text: str, says: str) -> None:
         ("tasks.max = 4 # four", "(a comment needs a line of its own)"),
         ("replication.factor = 0", "replication.factor: '0' is too small: it must be -1 or more and not 0"),
         ("replication.factor = 40000", "is too large"),
-        ("refresh.topics.interval.seconds = 0", "refresh.topics.interval.seconds: 0 seconds is no interval"),
+        ("refresh.topics.interval.seconds = 0", "refresh.topics.interval.seconds: 0 seconds is not an interval"),
         ("replication.policy.class = com.example.Mine", "'com.example.Mine' is the name of a Java class"),
         ("replication.policy.class = MyPolicy", "'MyPolicy' is neither built in (DefaultReplicationPolicy, Identity"),
         ("topic.filter.class = no_such_package.Mine", "cannot be imported: No module named 'no_such_package'"),
@@ -93,18 +93,18 @@ def test_what_does_not_make_a_deployment(text: str, says: str) -> None:
         ("heliograph.lease.seconds = 0.5", "is out of range: it must be from 1 to 600"),
         ("heliograph.lease.seconds = soon", "is not a number"),
         ("heliograph.buffer.memory = 1000", "is too small: it must be 1048576 or more"),
-        ("security.protocol = SSL", "security.protocol: 'SSL' is not possible: TLS and SASL are not supported"),
-        ("A.security.protocol = SASL_SSL", "TLS and SASL are not supported by this version yet"),
-        ("A->B.source.consumer.security.protocol = SSL", "TLS and SASL are not supported by this version yet"),
+        ("security.protocol = SSL", "security.protocol: 'SSL' is not supported: this version has no TLS and SASL yet"),
+        ("A.security.protocol = SASL_SSL", "this version has no TLS and SASL yet, write PLAINTEXT"),
+        ("A->B.source.consumer.security.protocol = SSL", "this version has no TLS and SASL yet, write PLAINTEXT"),
         ("A.consumer.fetch.max.bytes = -1", "A.consumer.fetch.max.bytes: '-1' is too small: it must be 0 or more"),
         ("A.bootstrap.servers = host", "A.bootstrap.servers: 'host' has an address without a port: write 'host:9092'"),
         ("A.bootstrap.servers = a:1, b", "has an address without a port: write 'b:9092'"),
         ("A.bootstrap.servers = [::1]", "has an address without a port: write '[::1]:9092'"),
         ("A.bootstrap.servers = fe80::1", "has an IPv6 address without brackets"),
         ("A.bootstrap.servers = a:99999", "has an address with an impossible port: 'a:99999'"),
-        ("A.bootstrap.servers = a:port", "has an address that is no host:port: 'a:port'"),
+        ("A.bootstrap.servers = a:port", "has an address that is not host:port: 'a:port'"),
         ("A.bootstrap.servers =", "holds no address"),
-        ("topics = \\users.*", "is no character: after \\u come four hexadecimal digits"),
+        ("topics = \\users.*", "is not a character: write four hexadecimal digits after \\u"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_line(line: str, says: str) -> None:
@@ -113,12 +113,43 @@ def test_a_value_that_cannot_be_used_is_named_with_its_line(line: str, says: str
     assert says in message
 
 
-def test_a_bad_value_of_a_flow_that_is_off_is_an_error_too() -> None:
+def test_a_bad_value_of_a_disabled_flow_is_an_error_too() -> None:
     assert error(MINIMAL + "B->A.tasks.max = none\n").startswith("mm2.properties:5: B->A.tasks.max: ")
 
 
-def test_the_first_bad_value_of_the_file_is_the_one_reported() -> None:
-    assert error(MINIMAL + "tasks.max = x\nA->B.enabled = y\n").startswith("mm2.properties:5: tasks.max: ")
+def errors(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        deployment(text)
+    assert str(raised.value).splitlines() == list(raised.value.errors)
+    return list(raised.value.errors)
+
+
+def test_all_bad_values_are_reported_in_the_order_of_the_file() -> None:
+    assert errors(MINIMAL + "tasks.max = x\nA->B.enabled = y\nB->A.topics = (\n") == [
+        "mm2.properties:5: tasks.max: 'x' is not a whole number",
+        "mm2.properties:6: A->B.enabled: 'y' is neither true nor false",
+        "mm2.properties:7: B->A.topics: '(' is not a list of regular expressions: the pattern '(' cannot be used: a "
+        "'(' has no ')'",
+    ]
+
+
+def test_all_keys_that_cannot_be_split_are_reported() -> None:
+    assert errors(MINIMAL + "A->C.topics = x\nA -> B.topics = x\nA->A.topics = x\n") == [
+        "mm2.properties:5: A->C.topics: C is not in 'clusters' (A, B)",
+        "mm2.properties:6: A: keys must not contain spaces: write 'A->B.enabled = true'",
+        "mm2.properties:7: A->A.topics: source and target are the same cluster",
+    ]
+
+
+def test_all_that_keeps_flows_from_running_is_reported_once() -> None:
+    text = "clusters = A, B, C\nA.bootstrap.servers = a:1\nenabled = true\nrefresh.topics.interval.seconds = 0\n"
+    assert errors(text + "topic.filter.class = config.own_classes.HalfAPolicy\n") == [
+        "mm2.properties: no B.bootstrap.servers: the cluster B is listed in 'clusters' (line 1) but has no address",
+        "mm2.properties: no C.bootstrap.servers: the cluster C is listed in 'clusters' (line 1) but has no address",
+        "mm2.properties:5: topic.filter.class: 'config.own_classes.HalfAPolicy' is not a filter: it has no matches()",
+        "mm2.properties:4: refresh.topics.interval.seconds: 0 seconds is not an interval: set refresh.topics.enabled = "
+        "false to disable it",
+    ]
 
 
 def test_an_error_carries_the_warnings_that_may_explain_it() -> None:
@@ -149,7 +180,7 @@ def test_a_file_that_is_not_there_or_cannot_be_read_is_named(tmp_path: Path) -> 
         max_size=8,
     )
 )
-def test_no_file_whatever_gives_anything_but_a_deployment_or_an_error(lines: list[tuple[str, str, str]]) -> None:
+def test_any_file_gives_a_deployment_or_an_error(lines: list[tuple[str, str, str]]) -> None:
     text = MINIMAL + "".join(f"{start}{middle} = {value}\n" for start, middle, value in lines)
     with suppress(ConfigError):
         assemble(from_properties("f", parse(text.encode("utf-8", "replace"), "f")))

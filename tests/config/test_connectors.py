@@ -54,7 +54,7 @@ def error(tmp_path: Path, *files: object) -> str:
 def test_three_connectors_make_the_flow_of_the_least_mm2_properties(tmp_path: Path) -> None:
     deployment = read(tmp_path, three())
     assert deployment.flows == (Flow(Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),))),)
-    assert deployment.beats == ()
+    assert deployment.heartbeat_only_flows == ()
     assert deployment.warnings == ()
     assert deployment.notes == ()
 
@@ -73,16 +73,16 @@ def test_one_connector_alone_is_a_flow_with_that_part(tmp_path: Path, cls: str, 
     assert flow.parts == parts
 
 
-def test_a_heartbeat_connector_alone_only_beats_and_needs_no_source(tmp_path: Path) -> None:
+def test_a_heartbeat_connector_alone_only_writes_heartbeats_and_needs_no_source(tmp_path: Path) -> None:
     config = connector("Heartbeat", emit_heartbeats_interval_seconds=5)
     del config["config"]["source.cluster.bootstrap.servers"]
     deployment = read(tmp_path, config)
     assert deployment.flows == ()
-    (beat,) = deployment.beats
+    (beat,) = deployment.heartbeat_only_flows
     assert (beat.parts, beat.heartbeats.every, beat.source.bootstrap_servers) == (frozenset({HEARTBEAT}), 5.0, ())
 
 
-def test_each_setting_counts_for_the_connector_that_reads_it(tmp_path: Path) -> None:
+def test_each_setting_applies_to_the_connector_that_reads_it(tmp_path: Path) -> None:
     source = connector(
         "Source", tasks_max=4, topics="orders.*", groups="ignored", **{"producer_override_batch_size": 7}
     )
@@ -95,8 +95,8 @@ def test_each_setting_counts_for_the_connector_that_reads_it(tmp_path: Path) -> 
     assert (patterns(flow.groups.names).include, flow.groups.sync_every) == (("g",), 60.0)
     assert deployment.warnings == ()
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: groups has no effect: the flow goes by connector my-checkpoint",
-        "connector my-checkpoint: tasks.max has no effect: the flow goes by connector my-source",
+        "connector my-source: groups has no effect: the flow uses that of connector my-checkpoint",
+        "connector my-checkpoint: tasks.max has no effect: the flow uses that of connector my-source",
     ]
 
 
@@ -112,13 +112,13 @@ def test_client_settings_have_connects_precedence(tmp_path: Path) -> None:
     assert (flow.reading.fetch_min_bytes, flow.source.client_id) == (2, "me")
 
 
-def test_the_target_is_called_target_if_nobody_says(tmp_path: Path) -> None:
+def test_the_alias_of_the_target_is_target_by_default(tmp_path: Path) -> None:
     source = connector("Source")
     del source["config"]["target.cluster.alias"]
     assert read(tmp_path, source).flows[0].name == "A->target"
 
 
-def test_files_of_a_directory_belong_together(tmp_path: Path) -> None:
+def test_files_of_a_directory_are_one_deployment(tmp_path: Path) -> None:
     for number, one in enumerate(three()):
         (tmp_path / f"{number}.json").write_text(json.dumps(one))
     (tmp_path / "notes.txt").write_text("not ours")
@@ -137,11 +137,11 @@ def test_both_directions_and_a_third_cluster(tmp_path: Path) -> None:
     deployment = read(tmp_path, three(), back)
     assert [flow.name for flow in deployment.flows] == ["A->B", "C->B"]
     assert deployment.flows[1].policy == IdentityReplicationPolicy("C")
-    assert deployment.beats == ()
+    assert deployment.heartbeat_only_flows == ()
 
 
-def test_what_connect_answers_about_its_connectors_can_be_read(tmp_path: Path) -> None:
-    answer = {one["name"]: {"info": {**one, "tasks": [], "type": "source"}} for one in three()}
+def test_connects_response_about_its_connectors_can_be_read(tmp_path: Path) -> None:
+    answer = {each["name"]: {"info": {**each, "tasks": [], "type": "source"}} for each in three()}
     assert read(tmp_path, answer).flows == read(tmp_path, three()).flows
 
 
@@ -152,7 +152,7 @@ def test_a_properties_file_of_a_single_connector_can_be_read(tmp_path: Path) -> 
     assert load(file).flows == read(tmp_path, connector("Source", topics="orders")).flows
 
 
-def test_connectors_that_are_off_do_not_run(tmp_path: Path) -> None:
+def test_disabled_connectors_do_not_run(tmp_path: Path) -> None:
     off = connector("Checkpoint", enabled="false")
     (flow,) = read(tmp_path, [connector("Source"), off]).flows
     assert flow.parts == {SOURCE}
@@ -162,35 +162,35 @@ def test_connectors_that_are_off_do_not_run(tmp_path: Path) -> None:
     assert [note.text for note in deployment.notes] == ["connector my-checkpoint is paused or stopped: it does not run"]
     assert "every connector has 'enabled' set to false" in error(tmp_path, connector("Source", enabled="false"))
     # MM2's heartbeat connector pays no heed to it.
-    assert read(tmp_path, three(enabled="false")).beats[0].parts == {HEARTBEAT}
+    assert read(tmp_path, three(enabled="false")).heartbeat_only_flows[0].parts == {HEARTBEAT}
 
 
-def test_references_stand_for_the_usual_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_use_the_usual_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOPICS", "orders")
     deployment = read(tmp_path, connector("Source", topics="${env:TOPICS}"))
     assert patterns(deployment.flows[0].topics).include == ("orders",)
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: topics: 'env' is taken for Kafka's EnvVarConfigProvider: what the worker calls so is not "
-        "in this file"
+        "connector my-source: topics: 'env' is taken to be Kafka's EnvVarConfigProvider: the worker that declares "
+        "it is not in this file"
     ]
 
 
-def test_what_mm2s_driver_writes_for_each_client_is_no_surprise(tmp_path: Path) -> None:
+def test_settings_that_mm2s_driver_repeats_for_each_client_are_accepted(tmp_path: Path) -> None:
     config = connector("Source")
     config["config"] |= {f"source.{kind}.bootstrap.servers": "a:9092" for kind in ("consumer", "producer", "admin")}
     config["config"] |= {"target.cluster.offset.storage.replication.factor": "3"}
     deployment = read(tmp_path, config)
     assert deployment.warnings == ()
     assert [note.text for note in deployment.notes] == [
-        "connector my-source: target.cluster.offset.storage.replication.factor has no meaning here: there is no "
-        "Connect cluster that keeps its state there"
+        "connector my-source: target.cluster.offset.storage.replication.factor is ignored: only `heliograph serve` "
+        "stores its state in such topics, and it reads them from the worker's file"
     ]
 
 
 def test_warnings_name_connector_line_and_key_as_written(tmp_path: Path) -> None:
     deployment = read(tmp_path, connector("Source", topcs="x", source_cluster_bootstrap_server="a", client_id="x"))
-    said = [str(warning).replace(f"{tmp_path}/", "") for warning in deployment.warnings]
-    assert said == [
+    warnings = [str(warning).replace(f"{tmp_path}/", "") for warning in deployment.warnings]
+    assert warnings == [
         "0.json:9: connector my-source: unknown setting 'topcs': did you mean 'topics'?",
         "0.json:10: connector my-source: unknown setting 'source.cluster.bootstrap.server': "
         "did you mean 'source.cluster.bootstrap.servers'?",
@@ -200,7 +200,7 @@ def test_warnings_name_connector_line_and_key_as_written(tmp_path: Path) -> None
     ]
 
 
-def test_a_key_that_stands_twice_is_warned_about(tmp_path: Path) -> None:
+def test_a_repeated_key_is_warned_about(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     text = json.dumps(connector("Source", topics="a"), indent=1)
     file.write_text(text.replace('"topics": "a"', '"topics": "a",\n"topics": "b"'))
@@ -209,13 +209,13 @@ def test_a_key_that_stands_twice_is_warned_about(tmp_path: Path) -> None:
     assert "'topics' is set again" in str(deployment.warnings[0])
 
 
-def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None:
+def test_other_connectors_are_ignored_with_a_warning(tmp_path: Path) -> None:
     other = {"name": "sink", "config": {"connector.class": "org.example.Sink"}}
     deployment = read(tmp_path, [*three(), other])
-    assert [one.text for one in deployment.warnings] == [
-        "connector sink: 'org.example.Sink' is none of MirrorMaker 2's connectors: it is passed over"
+    assert [warning.text for warning in deployment.warnings] == [
+        "connector sink: 'org.example.Sink' is not one of MirrorMaker 2's connectors: it is ignored"
     ]
-    assert "none of MirrorMaker 2's connectors is in it" in error(tmp_path, other)
+    assert "there is none of MirrorMaker 2's connectors in it" in error(tmp_path, other)
 
 
 @pytest.mark.parametrize(
@@ -223,17 +223,17 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
     [
         (
             [connector("Source"), connector("Checkpoint", replication_policy_separator="_")],
-            "0.json:20: connector my-checkpoint: replication.policy.separator: '_' here, but '.', the default, in "
+            "0.json:20: connector my-checkpoint: replication.policy.separator: '_' differs from '.', the default, in "
             "connector my-source: the connectors of A->B must agree",
         ),
         (
             [connector("Source", replication_policy_separator="-"), connector("Heartbeat")],
-            "0.json:10: connector my-source: replication.policy.separator: '-' here, but '.', the default, in "
+            "0.json:10: connector my-source: replication.policy.separator: '-' differs from '.', the default, in "
             "connector my-heartbeat: the connectors of A->B must agree",
         ),
         (
             [connector("Source"), connector("Checkpoint", source_cluster_bootstrap_servers="x:1")],
-            "0.json:18: connector my-checkpoint: source.cluster.bootstrap.servers: 'x:1' here, but 'a:9092' in "
+            "0.json:18: connector my-checkpoint: source.cluster.bootstrap.servers: 'x:1' differs from 'a:9092' in "
             "connector my-source (0.json:8): it is the same cluster A",
         ),
         (
@@ -241,7 +241,7 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
                 connector("Source", source_cluster_sasl_jaas_config="one"),
                 connector("Checkpoint", source_cluster_sasl_jaas_config="two"),
             ],
-            "source.cluster.sasl.jaas.config: '[hidden]' here, but '[hidden]' in connector my-source",
+            "source.cluster.sasl.jaas.config: '[hidden]' differs from '[hidden]' in connector my-source",
         ),
         (
             [connector("Source"), connector("Source")],
@@ -260,27 +260,55 @@ def test_other_connectors_are_passed_over_with_a_warning(tmp_path: Path) -> None
         ),
         (connector("Source", source_cluster_bootstrap_servers=None), "my-source: no source.cluster.bootstrap.servers"),
         (connector("Source", source_cluster_alias=None), "0.json:4: connector my-source: no source.cluster.alias"),
-        ({"a": 1}, "0.json:2: no connector.class: this is no connector"),
+        ({"a": 1}, "0.json:2: no connector.class: this is not a connector"),
         ([1], "a connector is an object with 'name' and 'config'"),
     ],
 )
-def test_what_cannot_be_run_is_named_with_connector_and_key(tmp_path: Path, content: object, says: str) -> None:
+def test_an_error_names_connector_and_key(tmp_path: Path, content: object, says: str) -> None:
     assert says in error(tmp_path, content)
 
 
-def test_what_is_no_json_is_named_with_its_line(tmp_path: Path) -> None:
+def test_invalid_json_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{\n "a": 1,\n}')
-    with pytest.raises(ConfigError, match=r"x\.json:[23]: this is no JSON"):
+    with pytest.raises(ConfigError, match=r"x\.json:[23]: this is not JSON"):
         load(file)
     file.write_bytes(b"\xff\xff")
-    with pytest.raises(ConfigError, match="this is no UTF-8 text"):
+    with pytest.raises(ConfigError, match="this is not UTF-8 text"):
         load(file)
 
 
-def test_an_mm2_properties_stands_alone(tmp_path: Path) -> None:
+def test_an_mm2_properties_cannot_be_combined_with_other_files(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text("clusters = A, B\n")
     (tmp_path / "0.json").write_text(json.dumps(connector("Source")))
-    with pytest.raises(ConfigError, match=r"an mm2\.properties stands alone"):
+    with pytest.raises(ConfigError, match=r"an mm2\.properties cannot be combined with"):
         load_all([tmp_path / "0.json", file])
+
+
+def test_all_errors_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(
+            tmp_path,
+            [connector("Source", topics=["a"], groups={}), connector("Checkpoint", source_cluster_alias=None)],
+            {"a": 1},
+        )
+    assert [text.replace(f"{tmp_path}/", "") for text in raised.value.errors] == [
+        "0.json:10: connector my-source: topics: a setting is a text, not a list or an object",
+        "0.json:13: connector my-source: groups: a setting is a text, not a list or an object",
+        "0.json:19: connector my-checkpoint: no source.cluster.alias",
+        "1.json:2: no connector.class: this is not a connector",
+    ]
+    with pytest.raises(ConfigError) as raised:
+        read(
+            tmp_path,
+            [
+                connector("Source", source_cluster_bootstrap_servers=None),
+                connector("Checkpoint", replication_policy_separator="_", enabled="yes"),
+            ],
+        )
+    assert [text.replace(f"{tmp_path}/", "") for text in raised.value.errors] == [
+        "0.json:20: connector my-checkpoint: replication.policy.separator: '_' differs from '.', the default, in "
+        "connector my-source: the connectors of A->B must agree",
+        "0.json:21: connector my-checkpoint: enabled: 'yes' is neither true nor false",
+    ]

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from heliograph.config import Deployment
-from heliograph.config.convert import CONNECT, FORMATS, PROPERTIES, STRIMZI, convert
-from heliograph.config.deployment import assemble
-from heliograph.config.document import Document
-from heliograph.config.formats import read_all
+from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.deployment import assemble
+from heliograph.config.show.convert import CONNECT, FORMATS, PROPERTIES, STRIMZI, convert
 from heliograph.model.flow import ConnectOffsets, Flow
 
 ENDINGS = {PROPERTIES: "properties", CONNECT: "json", STRIMZI: "yaml"}
@@ -95,7 +95,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKS", "9")
 
 
-def read(path: Path) -> tuple[Document, Deployment]:
+def read(path: Path) -> tuple[Settings, Deployment]:
     document = read_all([path])
     return document, assemble(document)
 
@@ -109,7 +109,7 @@ def written(tmp_path: Path, path: Path, form: str, name: str) -> Path:
 
 def plain(flows: tuple[Flow, ...]) -> list[Flow]:
     """In order, and without the name of Connect's topic, which only Strimzi's newer form must have."""
-    return sorted((replace(one, connect_offsets=ConnectOffsets()) for one in flows), key=lambda flow: flow.name)
+    return sorted((replace(flow, connect_offsets=ConnectOffsets()) for flow in flows), key=lambda flow: flow.name)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -121,22 +121,26 @@ def test_the_flows_stay_the_same_from_any_format_to_any_other(
     original = tmp_path / "mm2.properties"
     original.write_text(FILES[name])
     _, wanted = read(original)
-    one = written(tmp_path, original, first, "one")
-    two = written(tmp_path, one, second, "two")
-    for path in (one, two):
+    once = written(tmp_path, original, first, "once")
+    twice = written(tmp_path, once, second, "twice")
+    for path in (once, twice):
         _, deployment = read(path)
         assert plain(deployment.flows) == plain(wanted.flows)
-        assert plain(deployment.beats) == plain(wanted.beats)
+        assert plain(deployment.heartbeat_only_flows) == plain(wanted.heartbeat_only_flows)
         assert "${env:TASKS}" in path.read_text() or name != "full"
         expected = ("is an old name", "loses to")
-        assert [one.text for one in deployment.warnings if not any(words in one.text for words in expected)] == []
+        assert [
+            notice.text for notice in deployment.warnings if not any(words in notice.text for words in expected)
+        ] == []
 
 
-def test_connectors_are_three_for_each_flow_and_one_for_a_pair_that_only_beats(tmp_path: Path) -> None:
+def test_a_flow_has_three_connectors_and_a_pair_that_only_writes_heartbeats_has_one(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(LEAST)
     listed = json.loads(convert(*read(file), CONNECT).text)
-    assert [one["name"] for one in listed] == [
+    assert [connector["name"] for connector in listed] == [
         "A->B.MirrorSourceConnector",
         "A->B.MirrorCheckpointConnector",
         "A->B.MirrorHeartbeatConnector",
@@ -151,7 +155,7 @@ def test_connectors_are_three_for_each_flow_and_one_for_a_pair_that_only_beats(t
     }
 
 
-def test_what_a_format_has_no_place_for_is_said(tmp_path: Path) -> None:
+def test_settings_without_a_place_in_a_format_are_named(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(FULL)
     left_out = [text.rpartition("/mm2")[2] for text in convert(*read(file), CONNECT).left_out]
@@ -169,8 +173,8 @@ def test_what_a_format_has_no_place_for_is_said(tmp_path: Path) -> None:
     )
     assert [text.rpartition("/mm2")[2] for text in convert(*read(file), CONNECT).left_out] == [
         ".properties:6: B->A.topics is left out: B->A does not run",
-        ".properties:8: zzz is left out: it is no setting",
-        ".properties:9: consumer.x is left out: it is no setting",
+        ".properties:8: zzz is left out: it is not a setting",
+        ".properties:9: consumer.x is left out: it is not a setting",
     ]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
-from heliograph.config.catalogue import SETTINGS, find
-from heliograph.config.setting import Scope
+from heliograph.config.declare.catalogue import find, groups, settings
+from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.supported import SUPPORTED
 
 from . import kafka_clients
 from .files import flow
@@ -189,9 +193,9 @@ def test_every_default_is_mm2s(scope: Scope, name: str, default: str | None) -> 
     assert hit.setting.default == default
 
 
-def test_every_default_of_an_acted_setting_is_a_value_of_its_kind() -> None:
-    for setting in SETTINGS:
-        if setting.acted and setting.default is not None:
+def test_every_default_of_a_supported_setting_is_a_value_of_its_kind() -> None:
+    for setting in settings():
+        if setting.supported and setting.default is not None:
             setting.kind.parse(setting.default)
 
 
@@ -202,8 +206,8 @@ def test_the_defaults_of_a_flow_are_those_that_are_declared() -> None:
         assert getattr(read, field.name) == getattr(bare, field.name)
 
 
-def test_exactly_these_settings_are_acted_on() -> None:
-    assert sorted({setting.name for setting in SETTINGS if setting.acted}) == [
+def test_exactly_these_settings_are_supported() -> None:
+    assert sorted({setting.name for setting in settings() if setting.supported}) == [
         "auto.offset.reset",
         "batch.size",
         "bootstrap.servers",
@@ -279,5 +283,21 @@ def test_exactly_these_settings_are_acted_on() -> None:
 
 
 def test_every_setting_has_a_sentence() -> None:
-    for setting in SETTINGS:
-        assert setting.about.endswith((".", ".)")), setting.name
+    for group in groups():
+        for setting, sentence in group.settings:
+            assert sentence.endswith((".", ".)")), setting.name
+
+
+def test_every_supported_setting_is_explained_once() -> None:
+    explained = [setting.name for setting in settings() if setting.supported]
+    assert sorted(explained) == sorted(SUPPORTED)
+    assert {setting.name for setting in settings() if SUPPORTED.get(setting.name) is setting} == set(SUPPORTED)
+
+
+def test_a_file_of_supported_settings_is_read_without_the_sentences() -> None:
+    code = (
+        "from heliograph.config.declare import catalogue; from config.files import MINIMAL, deployment; "
+        "deployment(MINIMAL + 'tasks.max = 4\\nA.consumer.fetch.max.bytes = 5\\n'); "
+        "assert catalogue.groups.cache_info().misses == 0"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

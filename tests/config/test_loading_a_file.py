@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import load
-from heliograph.config.properties import parse
+from heliograph.config.read.properties import parse
 from heliograph.model.flow import (
     HEARTBEAT,
     Cluster,
@@ -31,7 +31,7 @@ A = Cluster("A", (("a", 9092),))
 B = Cluster("B", (("b", 9092),))
 
 
-def test_the_least_file_gives_one_flow_with_all_defaults() -> None:
+def test_the_least_file_gives_one_eachwith_all_defaults() -> None:
     least = deployment(MINIMAL)
     assert least.clusters == {"A": A, "B": B}
     assert least.flows == (Flow(A, B),)
@@ -49,7 +49,7 @@ def test_a_file_is_read_from_disk_and_keeps_the_name_it_was_given(tmp_path: Path
     assert pickle.loads(pickle.dumps(loaded)) == loaded
 
 
-def test_every_setting_that_is_acted_on_ends_up_in_the_flow() -> None:
+def test_every_supported_setting_reaches_the_flow() -> None:
     everything = r"""
 A->B.topics = orders.*, customers
 A->B.topics.exclude = .*\\.tmp
@@ -125,18 +125,18 @@ heliograph.lease.seconds = 1.5
     )
 
 
-def test_only_enabled_flows_are_there_in_the_order_of_the_clusters() -> None:
+def test_only_enabled_flows_are_built_in_the_order_of_the_clusters() -> None:
     three = "clusters = C, A, B\n" + "".join(f"{alias}.bootstrap.servers = h:1\n" for alias in "ABC")
     read = deployment(three + "B->A.enabled = true\nA->B.enabled = false\nC->B.enabled = true\n")
-    assert [one.name for one in read.flows] == ["C->B", "B->A"]
+    assert [each.name for each in read.flows] == ["C->B", "B->A"]
     assert list(read.clusters) == ["C", "A", "B"]
 
 
-def test_enabled_at_top_level_switches_on_every_flow_that_exists_for_its_heartbeats() -> None:
+def test_enabled_at_top_level_enables_every_eachthat_emits_heartbeats() -> None:
     both = deployment(CLUSTERS + "enabled = true\n")
-    assert [one.name for one in both.flows] == ["A->B", "B->A"]
-    one = deployment(CLUSTERS + "enabled = true\nB->A.enabled = false\n")
-    assert [flow.name for flow in one.flows] == ["A->B"]
+    assert [each.name for each in both.flows] == ["A->B", "B->A"]
+    single = deployment(CLUSTERS + "enabled = true\nB->A.enabled = false\n")
+    assert [flow.name for flow in single.flows] == ["A->B"]
     silent = deployment(CLUSTERS + "enabled = true\nB->A.emit.heartbeats.enabled = false\n")
     assert [flow.name for flow in silent.flows] == ["A->B"]
 
@@ -149,14 +149,14 @@ def test_enabled_at_top_level_switches_on_every_flow_that_exists_for_its_heartbe
         "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
     ],
 )
-def test_the_identity_policy_goes_by_several_names(name: str) -> None:
+def test_the_identity_policy_has_several_names(name: str) -> None:
     assert flow(f"replication.policy.class = {name}\n").policy == IdentityReplicationPolicy("A")
 
 
 @pytest.mark.parametrize(
     "name", ["DefaultReplicationPolicy", "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"]
 )
-def test_the_default_policy_goes_by_two_names(name: str) -> None:
+def test_the_default_policy_has_two_names(name: str) -> None:
     assert flow(f"replication.policy.class = {name}\n").policy == DefaultReplicationPolicy()
 
 
@@ -168,9 +168,9 @@ def test_strimzis_empty_separator_works_with_identity() -> None:
     assert flow(old_strimzi).mirror_name("orders") == "orders"
 
 
-def test_each_flow_has_an_identity_policy_of_its_own_source() -> None:
+def test_each_eachhas_an_identity_policy_of_its_own_source() -> None:
     read = deployment(MINIMAL + "B->A.enabled = true\nreplication.policy.class = IdentityReplicationPolicy\n")
-    assert [one.policy for one in read.flows] == [IdentityReplicationPolicy("A"), IdentityReplicationPolicy("B")]
+    assert [each.policy for each in read.flows] == [IdentityReplicationPolicy("A"), IdentityReplicationPolicy("B")]
 
 
 def test_an_empty_topic_list_selects_no_topic() -> None:
@@ -197,8 +197,8 @@ def test_addresses_come_in_several_shapes(text: str, addresses: tuple[tuple[str,
 
 
 def test_an_address_at_top_level_is_for_clusters_without_one_of_their_own() -> None:
-    one = "clusters = A, B\nbootstrap.servers = all:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
-    read = deployment(one)
+    text = "clusters = A, B\nbootstrap.servers = all:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+    read = deployment(text)
     assert read.clusters["A"].bootstrap_servers == (("all", 1),)
     assert read.clusters["B"].bootstrap_servers == (("b", 1),)
     assert read.warnings == ()
@@ -211,12 +211,12 @@ def test_an_interval_below_zero_means_never() -> None:
     assert flow("").groups.sync_every is None
 
 
-def test_pairs_that_are_not_enabled_write_heartbeats_all_the_same() -> None:
+def test_disabled_pairs_still_write_heartbeats() -> None:
     read = deployment(MINIMAL)
-    assert [(one.name, set(one.parts)) for one in read.beats] == [("B->A", {HEARTBEAT})]
-    assert deployment(MINIMAL + "B->A.emit.heartbeats.enabled = false\n").beats == ()
-    assert deployment(MINIMAL + "emit.heartbeats.enabled = false\n").beats == ()
-    assert deployment(MINIMAL + "B->A.enabled = true\n").beats == ()
+    assert [(each.name, set(each.parts)) for each in read.heartbeat_only_flows] == [("B->A", {HEARTBEAT})]
+    assert deployment(MINIMAL + "B->A.emit.heartbeats.enabled = false\n").heartbeat_only_flows == ()
+    assert deployment(MINIMAL + "emit.heartbeats.enabled = false\n").heartbeat_only_flows == ()
+    assert deployment(MINIMAL + "B->A.enabled = true\n").heartbeat_only_flows == ()
 
 
 def test_continuation_lines_and_comments_do_not_shift_line_numbers() -> None:
@@ -236,7 +236,7 @@ def test_values_may_be_continued_over_lines_and_later_warnings_count_right() -> 
     assert warnings(added) == ["mm2.properties:9: unknown setting 'A->B.topcs': did you mean 'A->B.topics'?"]
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     (entry,) = parse(b"\xef\xbb\xbfclusters = A", "f")
     assert entry.key == "clusters"
 
@@ -270,15 +270,15 @@ eu.west.consumer.fetch.max.bytes = 8
         "eu.west": "west",
         "source": "src",
     }
-    assert {one.name: one.reading.fetch_max_bytes for one in read.flows} == {
+    assert {each.name: each.reading.fetch_max_bytes for each in read.flows} == {
         "eu->eu.west": 7,
         "eu.west->eu": 8,
         "source->eu": 9,
     }
-    assert {one.name: patterns(one.topics).include for one in read.flows}["eu.west->eu"] == ("w",)
+    assert {each.name: patterns(each.topics).include for each in read.flows}["eu.west->eu"] == ("w",)
 
 
-def test_an_alias_may_be_called_like_the_beginning_of_a_setting() -> None:
+def test_an_alias_may_be_named_like_the_beginning_of_a_setting() -> None:
     text = """\
 clusters = topics, consumer
 topics.bootstrap.servers = t:1

@@ -3,8 +3,8 @@
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.plugin_config import definitions, problems
-from heliograph.config.posted import connector, flow_of, shown, with_secrets
+from heliograph.config.resolve.posted import connector, flow_of, shown, with_secrets
+from heliograph.config.show.plugin_definitions import definitions, problems
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, ConnectOffsets, Flow
 
 SOURCE_CONFIG = {
@@ -19,7 +19,9 @@ SOURCE_CONFIG = {
 
 
 def _flow(*configs: dict[str, str], worker: dict[str, str] | None = None) -> Flow:
-    made = flow_of([connector(one["name"], one) for one in configs], worker or {}, ConnectOffsets("o", "s", "g"))
+    made = flow_of(
+        [connector(config["name"], config) for config in configs], worker or {}, ConnectOffsets("o", "s", "g")
+    )
     assert made.flow is not None
     return made.flow
 
@@ -38,7 +40,7 @@ def test_each_connector_is_a_part_of_the_flow() -> None:
     assert whole.connect_offsets == ConnectOffsets("o", "s", "g")
 
 
-def test_a_workers_producer_settings_count_for_all_flows() -> None:
+def test_a_workers_producer_settings_apply_to_all_flows() -> None:
     assert _flow(SOURCE_CONFIG, worker={"producer.max.request.size": "1234567"}).writing.max_request_size == 1234567
 
 
@@ -54,12 +56,12 @@ def test_topics_can_be_paused() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"connector.class": "FileStreamSource"}, "connector s: 'FileStreamSource' is none of MirrorMaker 2's"),
+        ({"connector.class": "FileStreamSource"}, "connector s: 'FileStreamSource' is not one of MirrorMaker 2's"),
         ({"source.cluster.alias": "B"}, "connector s: source.cluster.alias: 'B' is the alias of the target too"),
         ({"tasks.max": "many"}, "connector s: tasks.max: 'many' is not a whole number"),
     ],
 )
-def test_what_is_wrong_is_told_without_a_file(change: dict[str, str], says: str) -> None:
+def test_errors_of_posted_connectors_name_no_file(change: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError) as error:
         flow_of([connector("s", SOURCE_CONFIG | change)], {}, None)
     assert str(error.value).startswith(says)
@@ -74,8 +76,8 @@ def test_secrets_are_hidden_and_come_back_as_they_were() -> None:
         with_secrets(hidden, {})
 
 
-def test_plugins_declare_what_is_theirs() -> None:
-    names = {part: {one.name for one in definitions(part)} for part in (SOURCE, CHECKPOINT, HEARTBEAT)}
+def test_plugins_declare_the_settings_of_their_connector() -> None:
+    names = {part: {definition.name for definition in definitions(part)} for part in (SOURCE, CHECKPOINT, HEARTBEAT)}
     assert "emit.checkpoints.enabled" in names[CHECKPOINT] - names[SOURCE] - names[HEARTBEAT]
     assert "emit.heartbeats.enabled" in names[HEARTBEAT] - names[SOURCE] - names[CHECKPOINT]
     assert "source.cluster.bootstrap.servers" not in names[HEARTBEAT]

@@ -71,7 +71,7 @@ def test_an_old_name_works_with_a_warning_that_names_the_new_one(old: str, new: 
             patterns(read.topics).exclude if new == "topics.exclude" else patterns(read.topic_sync.exclude).include
         )
         assert warnings(f"{scope}{old} = x\n") == [
-            f"mm2.properties:5: '{scope}{old}' is an old name: call it '{scope}{new}'"
+            f"mm2.properties:5: '{scope}{old}' is an old name: write '{scope}{new}'"
         ]
 
 
@@ -90,7 +90,7 @@ def test_the_new_name_at_top_level_wins_even_over_the_flows_old_name() -> None:
     assert "is ignored" in warnings(added)[0]
 
 
-def test_a_key_that_is_set_twice_counts_as_it_stands_last_with_a_warning_that_names_both_lines() -> None:
+def test_the_last_value_of_a_repeated_key_wins_with_a_warning_that_names_both_lines() -> None:
     added = "topics = one\ntasks.max = 2\ntopics = two\n"
     assert patterns(flow(added).topics).include == ("two",)
     assert warnings(added) == ["mm2.properties:7: 'topics' is set again: this value replaces the one in line 5"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.providers import resolve
+from heliograph.config.read.providers import resolve
 
 from .files import MINIMAL, deployment, flow, patterns, warnings
 
@@ -15,14 +15,14 @@ KAFKA = "org.apache.kafka.common.config.provider"
 ENV = f"config.providers = env\nconfig.providers.env.class = {KAFKA}.EnvVarConfigProvider\n"
 
 
-def test_an_environment_variable_is_looked_up_if_its_provider_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_is_resolved_if_its_provider_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELIOGRAPH_TOPICS", "orders")
     added = "A->B.topics = ${env:HELIOGRAPH_TOPICS}.*\n"
     assert patterns(flow(ENV + added).topics).include == ("orders.*",)
     assert warnings(ENV + added) == []
 
 
-def test_a_provider_goes_by_the_name_the_file_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_has_the_name_that_the_file_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKS", "7")
     declared = f"config.providers = mine, other\nconfig.providers.mine.class = {KAFKA}.EnvVarConfigProvider\n"
     assert flow(declared + "tasks.max = ${mine:TASKS}\n").tasks_max == 7
@@ -34,13 +34,13 @@ def test_even_the_list_of_clusters_may_come_from_a_provider(monkeypatch: pytest.
     assert list(deployment(text + ENV).clusters) == ["A", "B"]
 
 
-def test_without_a_declaration_a_reference_stays_and_is_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_to_an_undeclared_provider_stays_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAME", "orders")
     assert flow("client.id = ${env:NAME}\n").source.client_id == "${env:NAME}"
     assert warnings("client.id = ${env:NAME}\n") == [
-        "mm2.properties:5: client.id: ${env:NAME} is left as it is: there is no 'env' in config.providers"
+        "mm2.properties:5: client.id: ${env:NAME} is not resolved: there is no 'env' in config.providers"
     ]
-    with pytest.raises(ConfigError, match=r"\$\{env:N\} was not looked up: 'env' is not in config.providers"):
+    with pytest.raises(ConfigError, match=r"\$\{env:N\} is not resolved: 'env' is not in config.providers"):
         flow("tasks.max = ${env:N}\n")
 
 
@@ -49,7 +49,7 @@ def test_a_variable_that_is_not_set_leaves_the_reference(monkeypatch: pytest.Mon
     assert flow(ENV + "client.id = ${env:NOT_SET}\n").source.client_id == "${env:NOT_SET}"
 
 
-def test_an_allow_list_of_variables_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_allow_list_of_variables_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MM_ID", "yes")
     monkeypatch.setenv("SECRET", "no")
     allowed = ENV + "config.providers.env.param.allowlist.pattern = MM_.*\n"
@@ -75,7 +75,7 @@ def test_a_file_and_a_directory_give_values(tmp_path: Path) -> None:
         flow(declared + f"client.id = ${{file:{tmp_path}/missing:id}}\n")
 
 
-def test_what_a_provider_gave_is_not_repeated_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_value_of_a_provider_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKS", "hunter2")
     with pytest.raises(ConfigError) as raised:
         flow(ENV + "tasks.max = ${env:TASKS}\n")
@@ -83,11 +83,11 @@ def test_what_a_provider_gave_is_not_repeated_in_an_error(monkeypatch: pytest.Mo
     assert "'${env:TASKS}' is not a whole number" in str(raised.value)
 
 
-def test_a_provider_class_we_do_not_have_is_warned_about_where_it_is_used() -> None:
+def test_an_unsupported_provider_class_is_warned_about_where_it_is_used() -> None:
     declared = "config.providers = vault\nconfig.providers.vault.class = com.example.Vault\n"
     assert warnings(declared) == []
     assert warnings(declared + "client.id = ${vault:a:b}\n") == [
-        "mm2.properties:7: client.id: ${vault:a:b} is left as it is: this version does not have the class of 'vault'"
+        "mm2.properties:7: client.id: ${vault:a:b} is not resolved: this version does not support the class of 'vault'"
     ]
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from heliograph.config.catalogue import SETTINGS
-from heliograph.config.reference import page
+from heliograph.config.declare.catalogue import settings
+from heliograph.config.show.reference import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -18,7 +18,7 @@ def test_the_page_in_the_tree_is_the_one_the_declarations_give() -> None:
 
 def test_the_module_writes_the_page() -> None:
     written = subprocess.run(
-        [sys.executable, "-m", "heliograph.config.reference"], capture_output=True, check=True, encoding="utf-8"
+        [sys.executable, "-m", "heliograph.config.show.reference"], capture_output=True, check=True, encoding="utf-8"
     )
     assert written.stdout == page()
     assert written.stderr == ""
@@ -26,5 +26,5 @@ def test_the_module_writes_the_page() -> None:
 
 def test_every_setting_is_on_the_page() -> None:
     text = page()
-    for setting in SETTINGS:
+    for setting in settings():
         assert f"| `{setting.name}` |" in text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError, Deployment, load
-from heliograph.config.formats import read_all
+from heliograph.config.read.formats import read_all
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 
 from .files import deployment as properties
@@ -103,7 +103,7 @@ def error(tmp_path: Path, text: str) -> str:
     return str(raised.value).replace(f"{tmp_path}/", "")
 
 
-def said(tmp_path: Path, notices: tuple[object, ...]) -> list[str]:
+def texts(tmp_path: Path, notices: tuple[object, ...]) -> list[str]:
     return [str(notice).replace(f"{tmp_path}/", "") for notice in notices]
 
 
@@ -112,25 +112,24 @@ def test_a_v1_resource_with_a_source_connector_alone(tmp_path: Path) -> None:
     (flow,) = deployment.flows
     (bare,) = properties(SAME[: SAME.index("B.producer")] + "A->B.enabled = true\n").flows
     assert flow == Flow(bare.source, bare.target, frozenset({SOURCE}))
-    assert (deployment.beats, deployment.warnings, deployment.notes) == ((), (), ())
+    assert (deployment.heartbeat_only_flows, deployment.warnings, deployment.notes) == ((), (), ())
 
 
 def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) -> None:
     deployment = read(tmp_path, V1BETA2)
     assert deployment.flows == properties(SAME).flows
     assert deployment.flows[0].parts == {SOURCE, CHECKPOINT, HEARTBEAT}
-    assert deployment.beats == ()
-    assert said(tmp_path, deployment.warnings) == [
-        "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: call it "
+    assert deployment.heartbeat_only_flows == ()
+    assert texts(tmp_path, deployment.warnings) == [
+        "mm2.yaml:36: 'spec.mirrors[0].topicsBlacklistPattern' is an old name: write "
         "'spec.mirrors[0].topicsExcludePattern'"
     ]
-    assert said(tmp_path, deployment.notes) == [
-        "mm2.yaml:6: spec.version has no meaning here: there is no Kafka Connect of some version",
-        "mm2.yaml:7: spec.replicas has no meaning here: Spark's executors do the work: see --master and --conf",
-        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor has no meaning here: there is no "
-        "Connect cluster that keeps its state there",
-        "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart has no meaning here: what fails is started again in "
-        "any case",
+    assert texts(tmp_path, deployment.notes) == [
+        "mm2.yaml:6: spec.version is ignored: Heliograph does not run Kafka Connect",
+        "mm2.yaml:7: spec.replicas is ignored: Spark's executors do the work: see --master and --conf",
+        "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor is ignored: only `heliograph serve` "
+        "stores its state in such topics, and it reads them from the worker's file",
+        "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart is ignored: Heliograph always restarts what fails",
     ]
 
 
@@ -154,7 +153,7 @@ def test_several_documents_make_one_deployment(tmp_path: Path) -> None:
     user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata:\n  name: me\n"
     deployment = read(tmp_path, f"{V1}---\n{back}---\n{user}")
     assert [flow.name for flow in deployment.flows] == ["A->B", "B->A"]
-    assert [note.text for note in deployment.notes] == ["a resource of kind KafkaUser is passed over"]
+    assert [note.text for note in deployment.notes] == ["a resource of kind KafkaUser is ignored"]
 
 
 @pytest.mark.parametrize("off", ["pause: true", "state: paused", "state: stopped"])
@@ -170,18 +169,21 @@ def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> N
         "        bootstrapServers: a:9092\n", "        bootstrapServers: a:9092\n        config: {ssl.protocol: x}\n"
     )
     deployment = read(tmp_path, text)
-    assert said(tmp_path, deployment.notes) == [
-        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not act on it"
+    assert texts(tmp_path, deployment.notes) == [
+        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not support it"
     ]
 
 
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ("  jvmOptions: {}\n", "spec.jvmOptions has no meaning here: memory and cores are Spark's"),
-        ("  template: {pod: {}}\n", "spec.template has no meaning here: it is about Strimzi's pods"),
-        ("  metricsConfig: {type: jmxPrometheusExporter}\n", "spec.metricsConfig has no meaning here"),
-        ("  rack: {topologyKey: zone}\n", "spec.rack has no meaning here: this version does not choose replicas"),
+        ("  jvmOptions: {}\n", "spec.jvmOptions is ignored: memory and cores are Spark's"),
+        ("  template: {pod: {}}\n", "spec.template is ignored: it is about Strimzi's pods"),
+        (
+            "  metricsConfig: {type: jmxPrometheusExporter}\n",
+            "spec.metricsConfig is ignored: Heliograph serves its metrics",
+        ),
+        ("  rack: {topologyKey: zone}\n", "spec.rack is ignored: this version does not choose replicas"),
     ],
 )
 def test_fields_about_pods_are_noted(tmp_path: Path, added: str, says: str) -> None:
@@ -207,8 +209,8 @@ def test_fields_about_pods_are_noted(tmp_path: Path, added: str, says: str) -> N
         (V1 + "frobnicate: 1\n", "unknown field 'frobnicate': it is ignored"),
     ],
 )
-def test_unknown_fields_are_warned_about_with_the_nearest_name(tmp_path: Path, text: str, says: str) -> None:
-    (warning,) = said(tmp_path, read(tmp_path, text).warnings)
+def test_unknown_fields_are_warned_about_with_the_most_similar_name(tmp_path: Path, text: str, says: str) -> None:
+    (warning,) = texts(tmp_path, read(tmp_path, text).warnings)
     assert says in warning
 
 
@@ -227,17 +229,20 @@ def test_unknown_fields_are_warned_about_with_the_nearest_name(tmp_path: Path, t
             "mm2.yaml:13: spec.mirrors[0].sourceConnector.tasksMax: 'many' is not a whole number",
         ),
         (V1.replace("sourceConnector: {}", "sourceConnector: {state: off}"), "state: 'off' is not one of running"),
-        (V1 + "      topicsPattern: '(a'\n", "mm2.yaml:14: spec.mirrors[0].topicsPattern: '(a' is no list of regular"),
+        (
+            V1 + "      topicsPattern: '(a'\n",
+            "mm2.yaml:14: spec.mirrors[0].topicsPattern: '(a' is not a list of regular",
+        ),
         (V1BETA2.replace("sourceCluster: A", "sourceCluster: C"), "sourceCluster: 'C' is not in spec.clusters (A, B)"),
         (V1BETA2.replace("connectCluster: B", "connectCluster: C"), "spec.connectCluster: 'C' is not in spec.clusters"),
         (V1.replace("      sourceConnector: {}\n", ""), "no KafkaMirrorMaker2 with a connector is in it"),
         (V1[: V1.index("  mirrors")], "spec.mirrors: there is no mirror"),
         ("kind: Kafka\napiVersion: x\n", "no KafkaMirrorMaker2 with a connector is in it"),
-        ("a: [b\n", "this is no YAML: "),
-        ("a: !!python/object:os.system x\n", "no connector.class: this is no connector"),
+        ("a: [b\n", "this is not YAML: "),
+        ("a: !!python/object:os.system x\n", "no connector.class: this is not a connector"),
     ],
 )
-def test_what_cannot_be_run_is_named_with_its_field(tmp_path: Path, text: str, says: str) -> None:
+def test_an_error_names_its_field(tmp_path: Path, text: str, says: str) -> None:
     assert says in error(tmp_path, text)
 
 
@@ -258,9 +263,9 @@ def secure(tmp_path: Path, text: str) -> tuple[dict[str, str], list[str]]:
     file = tmp_path / "mm2.yaml"
     file.write_text(V1.replace("        alias: A\n", "        alias: A\n" + textwrap.indent(text, " " * 8)))
     document = read_all([file])
-    given = {at.name: entry.value for at, entry in document.values.entries.items() if at.owner == "A"}
+    given = {at.name: entry.reveal() for at, entry in document.entries.items() if at.owner == "A"}
     del given["bootstrap.servers"]
-    return given, [note.text for note in document.notes if "is taken for" not in note.text]
+    return given, [note.text for note in document.notes if "is taken to be" not in note.text]
 
 
 def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: Path) -> None:
@@ -274,16 +279,16 @@ def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: 
         'username="mirror" password="${env:A_PASSWORD}";',
     }
     assert notes == [
-        "spec.mirrors[0].source.tls.trustedCertificates: a secret's content is not in this file: put it into the "
+        "spec.mirrors[0].source.tls.trustedCertificates: the content of a secret is not in this file: set the "
         "environment variable A_CA, or write 'ssl.truststore.certificates' under config, for example as "
         "${file:/path/to/file.properties:key}",
-        "spec.mirrors[0].source.authentication.passwordSecret: a secret's content is not in this file: put it into the "
+        "spec.mirrors[0].source.authentication.passwordSecret: the content of a secret is not in this file: set the "
         "environment variable A_PASSWORD, or write 'sasl.jaas.config' under config, for example as "
         "${file:/path/to/file.properties:key}",
     ]
 
 
-def test_a_setting_under_config_goes_before_a_secret(tmp_path: Path) -> None:
+def test_a_setting_under_config_wins_over_a_secret(tmp_path: Path) -> None:
     own = "config:\n  sasl.jaas.config: ${file:/secrets:a}\n  ssl.truststore.certificates: ${file:/secrets:ca}\n"
     given, notes = secure(tmp_path, SECURE + own)
     assert (given["sasl.jaas.config"], notes) == ("${file:/secrets:a}", [])
@@ -332,4 +337,17 @@ def test_patterns_are_for_the_connectors_that_read_them(tmp_path: Path) -> None:
     assert patterns(deployment.flows[0].topics).include == ("a",)
     assert [note.text for note in deployment.notes] == [
         "spec.mirrors[0].groupsPattern has no effect: only a MirrorCheckpointConnector reads it"
+    ]
+
+
+def test_all_errors_of_a_resource_are_reported_at_once(tmp_path: Path) -> None:
+    bad = "{state: off, config: {topics: [a], groups: [b]}}"
+    text = V1.replace("sourceConnector: {}", f"sourceConnector: {bad}\n      checkpointConnector: {{pause: maybe}}")
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, text + "    - source: {}\n")
+    assert [text.rpartition("/")[2] for text in raised.value.errors] == [
+        "mm2.yaml:13: spec.mirrors[0].sourceConnector.config.topics: a setting is a text, not a list or an object",
+        "mm2.yaml:13: spec.mirrors[0].sourceConnector.config.groups: a setting is a text, not a list or an object",
+        "mm2.yaml:14: spec.mirrors[0].checkpointConnector.pause: 'maybe' is neither true nor false",
+        "mm2.yaml:15: no spec.mirrors[1].source.alias",
     ]

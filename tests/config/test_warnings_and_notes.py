@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.config import Notice
-from heliograph.config.catalogue import SETTINGS
-from heliograph.config.setting import Setting
+from heliograph.config import ConfigNotice
+from heliograph.config.declare.catalogue import settings
+from heliograph.config.declare.setting import Setting
 
 from .files import MINIMAL, deployment, notes, warnings
 
@@ -61,12 +61,12 @@ def test_a_file_of_thirty_settings_with_three_typos_gives_exactly_three_warnings
     assert {note.line for note in read.notes} == {27, 28, 29, 30, 32, 33, 35}
 
 
-def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
+def test_a_known_setting_that_is_not_supported_gives_one_note() -> None:
     assert notes("ssl.protocol = TLSv1.3\n") == [
-        "mm2.properties:5: ssl.protocol is known, but this version does not act on it"
+        "mm2.properties:5: ssl.protocol is known, but this version does not support it"
     ]
     assert notes("A->B.ssl.protocol = TLSv1.3\n") == [
-        "mm2.properties:5: A->B.ssl.protocol is known, but this version does not act on it"
+        "mm2.properties:5: A->B.ssl.protocol is known, but this version does not support it"
     ]
     assert warnings("ssl.protocol = TLSv1.3\n") == []
 
@@ -78,29 +78,31 @@ def test_a_known_setting_that_is_not_acted_on_gives_one_note() -> None:
         ("consumer.poll.timeout.ms = 10", "nothing is polled"),
         ("add.source.alias.to.metrics = true", "names its source and target"),
         ("tasks.max.enforce = false", "never more leases than `tasks.max`"),
-        ("A->B.task.index = 0", "which there are none of here"),
-        ("errors.tolerance = all", "there is `heliograph.on.refused.record`"),
-        ("errors.retry.timeout = -1", "tried again by Heliograph's own rules"),
+        ("A->B.task.index = 0", "which Heliograph does not have"),
+        ("errors.tolerance = all", "`heliograph.on.refused.record` is for records that a target refuses"),
+        ("errors.retry.timeout = -1", "Heliograph retries failures by its own rules"),
         ("A->B.exactly.once.support = required", "always appended exactly once"),
     ],
 )
-def test_a_setting_that_is_not_needed_says_why(line: str, says: str) -> None:
+def test_an_ignored_setting_says_why(line: str, says: str) -> None:
     (note,) = notes(line + "\n")
-    assert "has no meaning here: " in note
+    assert "is ignored: " in note
     assert says in note
 
 
 def test_a_setting_that_batch_copying_makes_irrelevant_says_why() -> None:
     (note,) = notes("A->B.producer.override.linger.ms = 100\n")
-    assert note.startswith("mm2.properties:5: A->B.producer.override.linger.ms has no meaning here: nothing waits")
+    assert note.startswith("mm2.properties:5: A->B.producer.override.linger.ms is ignored: nothing waits")
     (note,) = notes("B.producer.compression.type = zstd\n")
-    assert note.endswith("has no meaning here: batches keep the compression that they have")
+    assert note.endswith("is ignored: batches keep their compression")
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS if not one.acted], ids=lambda one: str(one.name))
-def test_every_declared_setting_is_accepted_and_noted_wherever_it_may_stand(setting: Setting[object]) -> None:
-    for place in (*setting.where.read, *setting.where.also):
-        key = place.key(setting.name.replace(".*", ".something.of.their.own"))
+@pytest.mark.parametrize(
+    "setting", [setting for setting in settings() if not setting.supported], ids=lambda each: each.name
+)
+def test_every_ignored_setting_is_accepted_and_noted_at_each_of_its_locations(setting: Setting[object]) -> None:
+    for location in (*setting.where.read, *setting.where.also):
+        key = location.key(setting.name.replace(".*", ".something.of.their.own"))
         read = deployment(MINIMAL + f"{key} = x\n")
         assert [(note.line, note.key) for note in read.notes] == [(5, key)]
         assert read.warnings == ()
@@ -150,13 +152,13 @@ def test_a_misspelt_alias_of_some_length_is_recognised() -> None:
     )
 
 
-def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_place() -> None:
+def test_a_worker_setting_where_mm2_ignores_it_is_noted_with_its_location() -> None:
     assert notes("offset.flush.interval.ms = 1\n") == [
-        "mm2.properties:5: offset.flush.interval.ms has no meaning here: there are no Connect workers "
+        "mm2.properties:5: offset.flush.interval.ms is ignored: it is for Connect's workers, which Heliograph replaces "
         "(and MM2 reads it only as 'B.offset.flush.interval.ms')"
     ]
     assert notes("transforms.one.type = org.example.One\n") == [
-        "mm2.properties:5: transforms.one.type has no meaning here: records are copied as they are, and transforms are "
+        "mm2.properties:5: transforms.one.type is ignored: records are copied as they are, and transforms are "
         "NOT applied "
         "(and MM2 reads it only as 'A->B.transforms.*')"
     ]
@@ -168,7 +170,7 @@ def test_a_setting_of_flows_only_is_warned_about_at_top_level() -> None:
     ]
 
 
-def test_what_a_flow_that_is_off_would_use_is_noted() -> None:
+def test_settings_of_a_disabled_flow_are_noted() -> None:
     assert notes("B->A.topics = x\nB.consumer.fetch.max.bytes = 1\nA.producer.max.request.size = 1\n") == [
         "mm2.properties:5: B->A.topics has no effect: B->A is not enabled",
         "mm2.properties:6: B.consumer.fetch.max.bytes has no effect: no enabled flow reads from B",
@@ -203,4 +205,4 @@ config.storage.replication.factor=1
 def test_notices_are_in_the_order_of_the_file_and_compare_by_value() -> None:
     read = deployment(MINIMAL + "zzz.yyy = 1\naaa.bbb = 2\n")
     assert [warning.line for warning in read.warnings] == [5, 6]
-    assert read.warnings[0] == Notice(5, "zzz.yyy", "unknown setting 'zzz.yyy': it is ignored", "mm2.properties")
+    assert read.warnings[0] == ConfigNotice(5, "zzz.yyy", "unknown setting 'zzz.yyy': it is ignored", "mm2.properties")

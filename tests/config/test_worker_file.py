@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.worker_file import StorageTopic, load_worker
+from heliograph.config.read.worker_file import StorageTopic, load_worker
 
 GOOD = """\
 bootstrap.servers=b1:9092,b2:9092
@@ -45,7 +45,9 @@ def test_topics_group_and_address_are_read(tmp_path: Path) -> None:
         (("rest.host.name=old", "rest.port=81", "rest.advertised.port=99"), ("old", 81), "old:99"),
     ],
 )
-def test_where_it_listens(tmp_path: Path, lines: tuple[str, ...], address: tuple[str, int], advertised: str) -> None:
+def test_the_first_http_listener_is_used(
+    tmp_path: Path, lines: tuple[str, ...], address: tuple[str, int], advertised: str
+) -> None:
     worker = load_worker(_file(tmp_path, *lines))
     assert ((worker.host, worker.port), worker.advertised) == (address, advertised)
 
@@ -57,15 +59,33 @@ def test_where_it_listens(tmp_path: Path, lines: tuple[str, ...], address: tuple
         ((), "status.storage.topic", "no status.storage.topic"),
         (("bootstrap.servers=b1",), "", ":8: bootstrap.servers: 'b1' has an address without a port"),
         (("offset.storage.partitions=x",), "", ":8: offset.storage.partitions: 'x' is not a whole number"),
-        (("listeners=https://h:8443",), "", ":8: listeners: this version speaks HTTP only"),
-        (("listeners=here",), "", ":8: listeners: 'here' is no address"),
+        (("listeners=https://h:8443",), "", ":8: listeners: 'https://h:8443' has no http:// listener"),
+        (("listeners=here",), "", ":8: listeners: 'here' has 'here', which is not an address"),
     ],
 )
-def test_what_will_not_do_is_told_with_its_line(
-    tmp_path: Path, lines: tuple[str, ...], without: str, says: str
-) -> None:
+def test_a_bad_value_is_named_with_its_line(tmp_path: Path, lines: tuple[str, ...], without: str, says: str) -> None:
     file = _file(tmp_path, *lines, without=without)
     with pytest.raises(ConfigError) as error:
         load_worker(file)
     assert str(error.value).startswith(str(file))
     assert says in str(error.value)
+
+
+def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
+    file = _file(tmp_path, "offset.storage.partitions=x", "listeners=https://h:1", without="group.id")
+    with pytest.raises(ConfigError) as error:
+        load_worker(file)
+    assert [text.replace(str(file), "") for text in error.value.errors] == [
+        ": no group.id: a Connect worker's file must have it",
+        ":7: offset.storage.partitions: 'x' is not a whole number",
+        ":8: listeners: 'https://h:1' has no http:// listener: this version supports HTTP only, without TLS: add one",
+    ]
+
+
+def test_a_webhook_is_not_shown(tmp_path: Path) -> None:
+    worker = load_worker(_file(tmp_path, "heliograph.notify.webhook=https://h/hush", "x.password=hush"))
+    assert (worker.webhook, worker.settings["x.password"]) == ("https://h/hush", "hush")
+    assert "hush" not in repr(worker)
+    with pytest.raises(ConfigError) as error:
+        load_worker(_file(tmp_path, "heliograph.notify.webhook=hush"))
+    assert "hush" not in str(error.value)

@@ -83,7 +83,7 @@ class Demo:
         self._file = file
         self._console = console
         self._flows = deployment.flows
-        self._running = Supervisor((*deployment.flows, *deployment.beats))
+        self._running = Supervisor((*deployment.flows, *deployment.heartbeat_only_flows))
         self._clients = [ClusterClient(cluster) for cluster in deployment.clusters.values()]
         self._interrupted = False
 

@@ -16,7 +16,7 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
     """Ask both clusters of every flow, and change nothing."""
 
     async def ask() -> list[FlowPlan]:
-        flows = (*deployment.flows, *deployment.beats)
+        flows = (*deployment.flows, *deployment.heartbeat_only_flows)
         return list(await asyncio.gather(*(plan_flow(flow, deployment.flows) for flow in flows)))
 
     plans = asyncio.run(ask())

@@ -23,7 +23,7 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError
-from heliograph.config.worker_file import StorageTopic, WorkerFile, load_worker
+from heliograph.config.read.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
 from heliograph.rest.app import make_app
 from heliograph.rest.server import RestServer, address

@@ -46,7 +46,7 @@ def topics(
 
 async def _look(deployment: Deployment) -> list[tuple[Flow, InternalTopic, bool]]:
     found: list[tuple[Flow, InternalTopic, bool]] = []
-    for flow in (*deployment.flows, *deployment.beats):
+    for flow in (*deployment.flows, *deployment.heartbeat_only_flows):
         source, target = ClusterClient(flow.source), ClusterClient(flow.target)
         try:
             looked = await look_up(flow, source, target)

@@ -1,11 +1,14 @@
-"""Files in, one typed model out, with the line every value came from.
+"""From files to flows, with the line that every value comes from. A setting goes one way:
 
-`load` reads a file (`mm2.properties`, connectors as JSON, Strimzi's YAML), `load_all` several; they answer with a
-`Deployment`, or raise a `ConfigError` that names file, line and key. Settings are declared once (see `setting`); this
-package talks to no cluster and prints nothing.
+- `declare`: which settings there are, their kinds and defaults; those that are only explained are data.
+- `read`: a file (`mm2.properties`, connectors as JSON, Strimzi's YAML) becomes `Settings`, whatever its format.
+- `resolve`: settings become flows, with notices about mistakes. Posted connectors enter here, as settings.
+- `show`: what commands and the REST API show: explanations, other formats, Connect's connectors, the reference page.
+
+`load` raises a `ConfigError` with all errors of a file. This package connects to no cluster and prints nothing.
 """
 
-from heliograph.config.deployment import Deployment, load, load_all
-from heliograph.config.notices import ConfigError, Notice
+from heliograph.config.messages import ConfigError, ConfigNotice
+from heliograph.config.resolve.deployment import Deployment, load, load_all
 
-__all__ = ["ConfigError", "Deployment", "Notice", "load", "load_all"]
+__all__ = ["ConfigError", "ConfigNotice", "Deployment", "load", "load_all"]

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.document import Document
-from heliograph.config.export import connectors as exported
-from heliograph.config.kinds import split_list
-from heliograph.config.mirroring import TOPICS_PAUSED
-from heliograph.config.plugin_config import problems
-from heliograph.config.posted import Made, connector, flow_of, part_of, shown, with_secrets
+from heliograph.config.declare.kinds import split_list
+from heliograph.config.declare.supported import TOPICS_PAUSED
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.posted import PostedFlow, connector, flow_of, part_of, shown, with_secrets
+from heliograph.config.show.plugin_definitions import problems
+from heliograph.config.show.projection import connectors as exported
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
 from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
@@ -77,11 +77,13 @@ class Connectors:
         for name, why in self._unfit.items():
             log.error("connector %s does not run: %s", name, why)
 
-    def adopt(self, document: Document, deployment: Deployment) -> None:
+    def adopt(self, document: Settings, deployment: Deployment) -> None:
         """What a file says, in place of all there was. What is paused stays paused."""
         before = self._wanted
         self._wanted, self._from_file = {}, {}
-        flows = {(one.source.alias, one.target.alias): one for one in (*deployment.flows, *deployment.beats)}
+        flows = {
+            (one.source.alias, one.target.alias): one for one in (*deployment.flows, *deployment.heartbeat_only_flows)
+        }
         configs: dict[Pair, dict[str, Mapping[str, str]]] = {}
         for one in exported(document, flows.values()):
             name = document.names.get((one.source, one.target, one.part), one.name)
@@ -191,7 +193,7 @@ class Connectors:
         try:
             config = {**with_secrets(given, before), "name": name}
         except ConfigError as error:
-            raise invalid([str(error)]) from None
+            raise invalid(list(error.errors)) from None
         part = part_of(config)
         if not config.get("connector.class", "").strip():
             raise Invalid(f"Connector config {{name={name}}} contains no connector type")
@@ -211,7 +213,7 @@ class Connectors:
             others = [known for known in self._names_of(pair) if known != name and known not in self._unfit]
             self._make(pair, {**{known: self._wanted[known] for known in others}, name: Wanted(config)})
         except ConfigError as error:
-            raise invalid([str(error)]) from None
+            raise invalid(list(error.errors)) from None
         return config
 
     def _apply(self) -> None:
@@ -268,7 +270,7 @@ class Connectors:
         paused = {part_of(wanted.config) for wanted in some.values() if wanted.state != RUNNING}
         return replace(flow, parts=flow.parts - paused)
 
-    def _remark(self, made: Made) -> None:
+    def _remark(self, made: PostedFlow) -> None:
         """What there is to say about settings, once."""
         for level, texts in ((logging.WARNING, made.warnings), (logging.INFO, made.notes)):
             for text in texts:

@@ -1,0 +1,182 @@
+"""The kinds of values that a setting may have: how the text of a file becomes a value, and why a text is refused.
+
+A kind refuses a text with a `ValueError` whose message continues "'text' ..."; it knows neither file nor key. The rules
+are those of Kafka's `ConfigDef`, see `docs/configuration.md`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from heliograph.model.names import compile_names
+
+T_co = TypeVar("T_co", covariant=True)
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T_co]):
+    """`label` is what the reference page calls it."""
+
+    label: str
+    parse: Callable[[str], T_co]
+
+
+def _bool(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("is neither true nor false")
+    return lowered == "true"
+
+
+def _webhook(text: str) -> str:
+    address = text.strip()
+    if address and not re.fullmatch(r"https?://[^/\s]+\S*", address):
+        raise ValueError("is no address such as https://hooks.example.com/services/...")
+    return address
+
+
+def whole(low: int = -LONG_MAX - 1, high: int = LONG_MAX, but_not: int | None = None) -> Kind[int]:
+    """A whole number within bounds, both included."""
+    excluded = "" if but_not is None else f"not {but_not}"
+    label = "whole number"
+    if low >= -LONG_MAX:
+        upper = f" to {high}" if high < INT_MAX else " or more"
+        label = f"whole number, {low}{upper}" + (f", {excluded}" if excluded else "")
+
+    def parse(text: str) -> int:
+        digits = text.strip()
+        # int() also accepts 1_000 and digits of other scripts, which Java refuses.
+        if re.fullmatch(r"[+-]?[0-9]+", digits) is None:
+            raise ValueError("is not a whole number")
+        number = int(digits)
+        if number < low or number == but_not:
+            raise ValueError(f"is too small: it must be {low} or more" + (f" and {excluded}" if excluded else ""))
+        if number > high:
+            raise ValueError(f"is too large: it must be {high} or less")
+        return number
+
+    return Kind(label, parse)
+
+
+def decimal(low: float, high: float) -> Kind[float]:
+    """A number that may have a fraction, within bounds, both included."""
+
+    def parse(text: str) -> float:
+        if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)", text.strip()) is None:
+            raise ValueError("is not a number")
+        number = float(text)
+        if not low <= number <= high:
+            raise ValueError(f"is out of range: it must be from {low:g} to {high:g}")
+        return number
+
+    return Kind(f"number, {low:g} to {high:g}", parse)
+
+
+def _partitions(text: str) -> int:
+    return 0 if text.strip() == "source" else whole(1, INT_MAX).parse(text)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Kafka's LIST: split at commas, spaces around the items dropped, no way to escape a comma."""
+    stripped = text.strip()
+    return tuple(item.strip() for item in stripped.split(",")) if stripped else ()
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    patterns = split_list(text)
+    try:
+        compile_names(patterns)
+    except ValueError as error:
+        raise ValueError(f"is not a list of regular expressions: {error}") from None
+    return patterns
+
+
+def choice(*options: str, otherwise: str = "") -> Kind[str]:
+    """One of some words, upper or lower case. `otherwise` is the message for any other word."""
+
+    def parse(text: str) -> str:
+        for option in options:
+            if text.strip().lower() == option.lower():
+                return option
+        raise ValueError(otherwise or f"is not one of {', '.join(options)}")
+
+    return Kind(" or ".join(f"`{option}`" for option in options), parse)
+
+
+def subset(*options: str) -> Kind[frozenset[str]]:
+    """One or more of some words, separated by commas."""
+
+    def parse(text: str) -> frozenset[str]:
+        words = split_list(text.lower())
+        for word in words:
+            if word not in options:
+                raise ValueError(f"has '{word}', which is not one of {', '.join(options)}")
+        if not words:
+            raise ValueError(f"is empty: write one or more of {', '.join(options)}")
+        return frozenset(words)
+
+    return Kind(f"list of {', '.join(f'`{option}`' for option in options)}", parse)
+
+
+def _separator(text: str) -> str:
+    """Taken as it is, spaces included, as MM2 does."""
+    if re.fullmatch(r"[A-Za-z0-9._-]*", text) is None:
+        raise ValueError("cannot be part of a topic name (allowed are letters, digits, '.', '_' and '-')")
+    return text
+
+
+def _aliases(text: str) -> tuple[str, ...]:
+    aliases = split_list(text)
+    if not aliases:
+        raise ValueError("lists no cluster: write for example 'clusters = A, B'")
+    for number, alias in enumerate(aliases):
+        if not alias:
+            raise ValueError("has an empty item: remove the extra comma")
+        if re.fullmatch(r"[A-Za-z0-9._-]+", alias) is None:
+            raise ValueError(
+                f"has the alias '{alias}', which cannot be part of topic names: use letters, digits, '.', '_', '-' "
+                "and put commas between aliases"
+            )
+        if alias in aliases[:number]:
+            raise ValueError(f"lists the cluster {alias} twice")
+    return aliases
+
+
+def _addresses(text: str) -> tuple[tuple[str, int], ...]:
+    """`host:port`, several separated by commas; an IPv6 address in brackets. Kafka also accepts, and drops, a
+    `scheme://`."""
+    addresses = split_list(text)
+    if not addresses:
+        raise ValueError("holds no address: write for example 'broker1:9092, broker2:9092'")
+    return tuple(_address(address) for address in addresses)
+
+
+def _address(text: str) -> tuple[str, int]:
+    bare = text.rpartition("://")[2]
+    parts = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%\w-]+)\]|([^\[\]:\s]+)):([0-9]+)", bare)
+    if parts is None:
+        if re.fullmatch(r"\[[^\[\]\s]+\]|[^\[\]:\s]+", bare):
+            raise ValueError(f"has an address without a port: write '{bare}:9092' if it is Kafka's usual one")
+        if bare.count(":") > 1 and "[" not in bare:
+            raise ValueError(f"has an IPv6 address without brackets: write '[{bare}]:9092', with the right port")
+        raise ValueError(f"has an address that is not host:port: '{text}'")
+    port = int(parts[3])
+    if not 1 <= port <= 65535:
+        raise ValueError(f"has an address with an impossible port: '{text}'")
+    return parts[1] or parts[2], port
+
+
+TEXT = Kind("text", str.strip)
+BOOL = Kind("true or false", _bool)
+NAMES = Kind("list", split_list)
+PATTERNS = Kind("list of regular expressions", _patterns)
+SEPARATOR = Kind("text", _separator)
+ALIASES = Kind("list", _aliases)
+ADDRESSES = Kind("list of host:port", _addresses)
+PARTITIONS = Kind("`source` or whole number, 1 or more", _partitions)
+REPLICATION_FACTOR = whole(-1, 32767, but_not=0)
+WEBHOOK = Kind("secret", _webhook)

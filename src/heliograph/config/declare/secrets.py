@@ -1,0 +1,76 @@
+"""Values that must not be shown: passwords, keys, tokens, logins.
+
+A value becomes a `Secret` when its file is read, and stays one until `reveal()` is called for its text.
+"""
+
+import re
+from typing import TypeAlias
+
+HIDDEN = "[hidden]"
+
+# Also `credentials` and `private.key`, but for the names that Kafka has for a client's id and for the path of a file.
+_SECRET_WORDS = re.compile(
+    r"password|passwd|passphrase|secret|token(?!\.?endpoint)|jaas|credential(?!s\.client\.id)|private(?!\.key\.file)|"
+    r"api\.?key|access\.?key|keystore\.key|certificate\.chain|truststore\.certificates|notify\.webhook|(^|[._-])key$",
+    re.IGNORECASE,
+)
+_PROVIDERS = "config.providers."
+REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
+_JAAS_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;]+))')
+
+
+class Secret:
+    """Shows nothing as repr, str, format and in a traceback's locals; JSON refuses it. Pickling keeps the text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def is_reference(self) -> bool:
+        """Whether the text only says where the secret is (`${env:NAME}`), so that it may be shown."""
+        rest = REFERENCE.sub("", self._text).strip()
+        if not rest or rest == self._text.strip():
+            return not rest
+        # A login such as `... required username="me" password="${env:NAME}";`
+        options = [(option[1], "".join(filter(None, option.groups()[1:]))) for option in _JAAS_OPTION.finditer(rest)]
+        return bool(options) and not any(value for name, value in options if is_secret(name))
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, form: str) -> str:
+        return format(HIDDEN, form)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+
+Value: TypeAlias = str | Secret
+
+
+def is_secret(name: str) -> bool:
+    """By the words of its name, whatever is in front of it: a setting for a user's own class may have any name."""
+    if name.startswith(_PROVIDERS):
+        name = name.partition(".param.")[2]
+    return _SECRET_WORDS.search(name) is not None
+
+
+def hide(name: str, value: Value) -> Value:
+    """The value of a setting: a `Secret` if its name says so."""
+    return Secret(value) if isinstance(value, str) and is_secret(name) else value
+
+
+def reveal(value: Value) -> str:
+    return value.reveal() if isinstance(value, Secret) else value
+
+
+def shown(name: str, value: Value) -> str:
+    """The text that may be shown to anybody."""
+    return str(hide(name, value))

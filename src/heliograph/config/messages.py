@@ -1,0 +1,69 @@
+"""What is reported about a configuration: errors that stop it, and notices about single lines.
+
+Each is one line of text that names file, line and key. The commands print them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConfigNotice:
+    """About one line of a file: a warning (probably a mistake) or a note (known, but ignored)."""
+
+    line: int
+    key: str
+    text: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        return one_line(f"{position(self.file, self.line)}: {self.text}")
+
+
+def one_line(text: str) -> str:
+    """Values are quoted as they are in a file, and may contain control characters."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def position(file: str, line: int) -> str:
+    """The beginning of a message; line 0 is unknown."""
+    return f"{file}:{line}" if line else file
+
+
+def sorted_notices(notices: Iterable[ConfigNotice]) -> tuple[ConfigNotice, ...]:
+    return tuple(sorted(notices, key=lambda notice: (notice.file, notice)))
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be run. `str()` has one line for each of its `errors`; `warnings` are other notices
+    about it, often the cause, such as a misspelt name."""
+
+    warnings: tuple[ConfigNotice, ...] = ()
+
+    def __init__(self, *errors: str) -> None:
+        super().__init__(*errors)
+        self.errors = tuple(one_line(error) for error in errors)
+
+    def __str__(self) -> str:
+        return "\n".join(self.errors)
+
+
+class ErrorCollector:
+    """Reports all errors of a configuration at once: `with errors:` keeps the `ConfigError` of a step for later."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, None] = {}
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: TracebackType | None) -> bool:
+        if not isinstance(error, ConfigError):
+            return False
+        self._errors |= dict.fromkeys(error.errors)
+        return True
+
+    def raise_collected(self) -> None:
+        if self._errors:
+            raise ConfigError(*self._errors)

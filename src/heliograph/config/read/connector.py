@@ -1,0 +1,137 @@
+"""One of MirrorMaker 2's three connectors, as Kafka Connect knows it: a flat map of settings for a pair of clusters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from heliograph.config.declare.kinds import ALIASES
+from heliograph.config.declare.secrets import Value, reveal
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
+from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.keys import SettingKey
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
+
+KAFKA = "org.apache.kafka.connect.mirror"
+CLASSES = {
+    SOURCE: "MirrorSourceConnector",
+    CHECKPOINT: "MirrorCheckpointConnector",
+    HEARTBEAT: "MirrorHeartbeatConnector",
+}
+
+_OWNER = "connector "
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorValue:
+    """A value and its line; `written` is its name in the file if that is not the key itself."""
+
+    value: Value
+    line: int
+    written: str = ""
+
+    def reveal(self) -> str:
+        return reveal(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """`owner` is what messages call it; `path` is in front of its keys there. `runs` is whether it is started at all,
+    whatever `enabled` says."""
+
+    file: str
+    owner: str
+    part: str
+    source: str
+    target: str
+    given: Mapping[str, ConnectorValue]
+    path: str = ""
+    runs: bool = True
+    spelling: tuple[tuple[str, str], ...] = ()
+
+    def entry(self, name: str, key: SettingKey | None = None) -> FileEntry:
+        given = self.given[name]
+        return FileEntry(
+            given.line,
+            name if key is None else key.key(),
+            given.value,
+            file=self.file,
+            owner=self.owner,
+            written=given.written or self.path + name,
+            spelling=self.spelling,
+        )
+
+    def error(self, name: str, text: str) -> ConfigError:
+        entry = self.entry(name)
+        return ConfigError(f"{position(self.file, entry.line)}: {entry.with_owner(f'{entry.name}: {text}')}")
+
+    @property
+    def name(self) -> str:
+        """Empty if the format has no names."""
+        return self.owner.removeprefix(_OWNER) if self.owner.startswith(_OWNER) else ""
+
+    @property
+    def label(self) -> str:
+        return self.owner or self.path.removesuffix(".config.")
+
+
+@dataclass(slots=True)
+class ConnectorFile:
+    """What one file adds to a deployment of connectors. `extra` are settings of clusters beside the connectors' own."""
+
+    file: str
+    connectors: list[Connector] = field(default_factory=list)
+    extra: dict[SettingKey, FileEntry] = field(default_factory=dict)
+    warnings: list[ConfigNotice] = field(default_factory=list)
+    notes: list[ConfigNotice] = field(default_factory=list)
+
+
+def part_of_class(connector_class: str) -> str | None:
+    """Which of MirrorMaker 2's connectors a class is; None if it is none of them."""
+    package, _, simple = connector_class.strip().rpartition(".")
+    known = {name.removesuffix("Connector"): part for part, name in CLASSES.items()}
+    return known.get(simple.removesuffix("Connector")) if package in ("", KAFKA) else None
+
+
+def from_config(
+    file: str, owner: str, given: Mapping[str, ConnectorValue], *, runs: bool = True
+) -> Connector | ConfigNotice:
+    """The connector of a config; a notice if it is not one of MM2's, because a directory may contain others too."""
+    connector_class = given.get("connector.class", ConnectorValue("", 0))
+    part = part_of_class(connector_class.reveal())
+    if part is None:
+        name = connector_class.reveal()
+        what = f"'{name}' is not one of MirrorMaker 2's connectors" if name else "there is no connector.class"
+        return ConfigNotice(connector_class.line, "connector.class", f"{owner}: {what}: it is ignored", file)
+    source, target = (given.get(f"{side}.cluster.alias") for side in ("source", "target"))
+    if source is None:
+        raise ConfigError(f"{position(file, connector_class.line)}: {owner}: no source.cluster.alias")
+    pair = (source.reveal().strip(), target.reveal().strip() if target else "target")
+    connector = Connector(file, owner, part, *pair, given, runs=runs, spelling=_spelling(*pair))
+    errors = ErrorCollector()
+    for side, alias in zip(("source", "target"), pair, strict=True):
+        with errors:
+            _check_alias(connector, f"{side}.cluster.alias", alias)
+    errors.raise_collected()
+    if pair[0] == pair[1]:
+        raise connector.error("source.cluster.alias", f"'{pair[0]}' is the alias of the target too")
+    return connector
+
+
+def _check_alias(connector: Connector, name: str, alias: str) -> None:
+    try:
+        ALIASES.parse(alias)
+    except ValueError as error:
+        raise connector.error(name, f"'{alias}' {error}") from None
+    if "," in alias:
+        raise connector.error(name, f"'{alias}' has a comma: write one alias")
+
+
+def _spelling(source: str, target: str) -> tuple[tuple[str, str], ...]:
+    """How a connector spells the keys of an `mm2.properties`."""
+    return (
+        (f"{source}->{target}.", ""),
+        *((f"{source}.{kind}.", f"source.{kind}.") for kind in ("consumer", "producer", "admin")),
+        (f"{target}.producer.", "producer.override."),
+        *((f"{target}.{kind}.", f"target.{kind}.") for kind in ("consumer", "admin")),
+        (f"{source}.", "source.cluster."),
+        (f"{target}.", "target.cluster."),
+    )

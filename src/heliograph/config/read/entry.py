@@ -1,0 +1,44 @@
+"""One setting as a file has it, whatever the file's format: its value, and where it is written."""
+
+from dataclasses import dataclass
+
+from heliograph.config.declare.secrets import Value, reveal
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One `key = value`. `line` is where it begins, 0 if it is in no file. `drops_backslash` is whether the value has a
+    single backslash that a properties file drops, as in `a\\.b`, which is read as `a.b`.
+
+    `key` is always that of an `mm2.properties`. Other formats spell it differently: `written` is the key there, `owner`
+    the part of the file, and `spelling` how other keys are spelt in that part, as prefixes to replace. `file` is the
+    file, if there are several.
+    """
+
+    line: int
+    key: str
+    value: Value
+    file: str = ""
+    owner: str = ""
+    written: str = ""
+    spelling: tuple[tuple[str, str], ...] = ()
+    drops_backslash: bool = False
+
+    @property
+    def name(self) -> str:
+        """The key as it is written."""
+        return self.written or self.key
+
+    def reveal(self) -> str:
+        """The text of the value, also of a secret."""
+        return reveal(self.value)
+
+    def spelt(self, key: str) -> str:
+        """How another key is written in the same part of the file."""
+        for prefix, replacement in self.spelling:
+            if key.startswith(prefix):
+                return replacement + key[len(prefix) :]
+        return key
+
+    def with_owner(self, text: str) -> str:
+        return f"{self.owner}: {text}" if self.owner else text

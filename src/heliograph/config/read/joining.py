@@ -1,0 +1,288 @@
+"""Connectors of the same pair of clusters make one flow: joins them to settings as in an `mm2.properties`.
+
+So values are looked up, checked and warned about in one place. Settings of Connect's workers are not in such files.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+
+from heliograph.config.declare import catalogue, locations
+from heliograph.config.declare.kinds import split_list
+from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.secrets import shown
+from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import (
+    BOOTSTRAP_SERVERS,
+    CLUSTERS,
+    CONFIG_PROVIDERS,
+    EMIT_HEARTBEATS_ENABLED,
+    EMIT_OFFSET_SYNCS_ENABLED,
+    ENABLED,
+    INTERNAL_TOPIC_SEPARATOR_ENABLED,
+    OF_CHECKPOINT,
+    OF_HEARTBEAT,
+    OFFSET_SYNCS_LOCATION,
+    PARTS,
+    REPLICATION_POLICY_CLASS,
+    REPLICATION_POLICY_SEPARATOR,
+    TOPIC_FILTER_CLASS,
+    TOPICS,
+    TOPICS_EXCLUDE,
+)
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
+from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
+from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.providers import declared_providers, references
+from heliograph.config.read.settings import Settings
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
+
+# The usual names of Kafka's providers in Connect and Strimzi. They are declared for a worker, which is not in these
+# files.
+_PROVIDERS = "org.apache.kafka.common.config.provider"
+USUAL_PROVIDERS = {
+    **dict.fromkeys(("env", "strimzienv"), f"{_PROVIDERS}.EnvVarConfigProvider"),
+    **dict.fromkeys(("file", "strimzifile"), f"{_PROVIDERS}.FileConfigProvider"),
+    **dict.fromkeys(("directory", "strimzidir"), f"{_PROVIDERS}.DirectoryConfigProvider"),
+}
+# All connectors of a flow must agree on these, because topic names depend on them.
+AGREED: tuple[Setting[object], ...] = (
+    REPLICATION_POLICY_CLASS,
+    REPLICATION_POLICY_SEPARATOR,
+    INTERNAL_TOPIC_SEPARATOR_ENABLED,
+    OFFSET_SYNCS_LOCATION,
+)
+# Both source and checkpoint connector read these.
+_SHARED: tuple[Setting[object], ...] = (TOPICS, TOPICS_EXCLUDE, TOPIC_FILTER_CLASS, EMIT_OFFSET_SYNCS_ENABLED)
+SHARED = frozenset(name for setting in _SHARED for name in setting.names)
+# Which connector it is: not a setting of the flow.
+_IDENTITY = frozenset({"name", "connector.class", "source.cluster.alias", "target.cluster.alias", ENABLED.name})
+
+Parts = Mapping[str, Connector]  # the connectors of one flow, by part
+Flows = Mapping[tuple[str, str], Parts]  # by source and target
+
+
+def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
+    """The settings of all connectors of all files; `file` is only a name for messages."""
+    connectors = [connector for read in files for connector in read.connectors]
+    if not connectors:
+        raise ConfigError(f"{file}: there is none of MirrorMaker 2's connectors in it")
+    aliases = tuple(dict.fromkeys(alias for connector in connectors for alias in (connector.source, connector.target)))
+    notes = [note for read in files for note in read.notes]
+    warnings = [warning for read in files for warning in read.warnings]
+    replaced: list[FileEntry] = []
+    errors = ErrorCollector()
+    flows = _flows(connectors, errors)
+    entries = {_top(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
+    for (source, target), parts in flows.items():
+        _check_agreement(parts, errors)
+        for connector in parts.values():
+            _add_shared(entries, connector, errors)
+        entries |= dict(_settings(parts, notes, warnings, replaced))
+        with errors:
+            entries |= _enabled(f"{source}->{target}", parts, notes)
+    for pair in permutations(aliases, 2):
+        if pair not in flows:
+            # In an mm2.properties every pair of clusters writes heartbeats; connectors only where there are some.
+            entries |= _of_flow("->".join(pair), EMIT_HEARTBEATS_ENABLED, "false")
+    for read in files:
+        entries |= read.extra
+    _check_addresses(entries, flows, errors)
+    errors.raise_collected()
+    notes += _declare_usual_providers(file, entries)
+    return Settings(
+        file,
+        entries,
+        declared_providers(file, {key.name: entry.value for key, entry in entries.items() if key.scope is Scope.TOP}),
+        aliases,
+        tuple(dict.fromkeys(warnings)),
+        tuple(dict.fromkeys(notes)),
+        tuple(replaced),
+        {(each.source, each.target, each.part): each.name for each in connectors if each.name},
+    )
+
+
+def _top(name: str) -> SettingKey:
+    return SettingKey(Scope.TOP, "", name)
+
+
+def _of_flow(owner: str, setting: Setting[object], value: str) -> dict[SettingKey, FileEntry]:
+    key = SettingKey(Scope.FLOW, owner, setting.name)
+    return {key: FileEntry(0, key.key(), value)}
+
+
+def _flows(connectors: Sequence[Connector], errors: ErrorCollector) -> Flows:
+    flows: dict[tuple[str, str], dict[str, Connector]] = {}
+    for connector in connectors:
+        parts = flows.setdefault((connector.source, connector.target), {})
+        with errors:
+            if connector.part in parts:
+                raise ConfigError(
+                    f"{connector.file}: {connector.label}: there is a {CLASSES[connector.part]} of "
+                    f"{connector.source}->{connector.target} already, {parts[connector.part].label}: merge them"
+                )
+            parts[connector.part] = connector
+    return {pair: {part: parts[part] for part in CLASSES if part in parts} for pair, parts in flows.items()}
+
+
+def _key(connector: Connector, name: str) -> SettingKey:
+    """The key of the setting in an `mm2.properties`."""
+    if name.startswith(CONFIG_PROVIDERS.name):
+        return _top(name)
+    for side, alias in (("source", connector.source), ("target", connector.target)):
+        local = name.removeprefix(f"{side}.cluster.")
+        match = catalogue.find(Scope.CLUSTER, local) if local != name else None
+        if match is not None and (is_of_clients(local) or not match.setting.supported):
+            return SettingKey(Scope.CLUSTER, alias, local)
+    return SettingKey(Scope.FLOW, f"{connector.source}->{connector.target}", name)
+
+
+def is_of_clients(name: str) -> bool:
+    """Whether MM2's clients read it from a cluster's settings: addresses and security. Others are for workers."""
+    match = catalogue.find(Scope.CLUSTER, name)
+    return match is not None and (match.setting is BOOTSTRAP_SERVERS or match.setting.where is locations.SECURITY)
+
+
+def _add_shared(entries: dict[SettingKey, FileEntry], connector: Connector, errors: ErrorCollector) -> None:
+    """Adds what is about a cluster or about all: it must be the same for every connector that has it."""
+    for name in connector.given:
+        key = _key(connector, name)
+        if name in _IDENTITY or key.scope is Scope.FLOW:
+            continue
+        entry = connector.entry(name, key)
+        before = entries.setdefault(key, entry)
+        with errors:
+            if before.reveal().strip() != entry.reveal().strip():
+                raise connector.error(
+                    name,
+                    f"'{shown(name, entry.value)}' differs from '{shown(name, before.value)}' in "
+                    f"{before.owner or before.name} ({position(before.file, before.line)}): "
+                    f"it is the same cluster {key.owner}".rstrip(),
+                )
+
+
+def _check_agreement(parts: Parts, errors: ErrorCollector) -> None:
+    """Connectors of one flow that name topics differently would not find each other's."""
+    first, *others = parts.values()
+    for setting in AGREED:
+        for other in others:
+            if setting is OFFSET_SYNCS_LOCATION and HEARTBEAT in (first.part, other.part):
+                continue
+            with errors:
+                _check_equal(setting, first, other)
+
+
+def _check_equal(setting: Setting[object], first: Connector, other: Connector) -> None:
+    texts = {
+        connector.part: connector.given[setting.name].reveal() if setting.name in connector.given else setting.default
+        for connector in (first, other)
+    }
+    if texts[first.part] == texts[other.part]:
+        return
+    blamed, peer = (other, first) if setting.name in other.given else (first, other)
+    default = "" if setting.name in peer.given else ", the default,"
+    raise blamed.error(
+        setting.name,
+        f"'{texts[blamed.part]}' differs from '{texts[peer.part]}'{default} in {peer.label}: "
+        f"the connectors of {first.source}->{first.target} must agree",
+    )
+
+
+def _settings(
+    parts: Parts, notes: list[ConfigNotice], warnings: list[ConfigNotice], replaced: list[FileEntry]
+) -> Iterator[tuple[SettingKey, FileEntry]]:
+    """The settings of the flow itself, each from the connector that reads it."""
+    for connector in parts.values():
+        for name in connector.given:
+            key = _key(connector, name)
+            if name in _IDENTITY or key.scope is not Scope.FLOW or _repeats_cluster(connector, name):
+                continue
+            entry = connector.entry(name, key)
+            reader = _reader(name, parts)
+            if reader is connector:
+                yield key, entry
+            elif reader is None:
+                only = CLASSES[CHECKPOINT if name in OF_CHECKPOINT else HEARTBEAT]
+                notes.append(_no_effect(connector, name, f"only a {only} reads it"))
+                yield key, entry
+            elif name not in reader.given or reader.given[name].reveal().strip() != entry.reveal().strip():
+                both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
+                notice = _no_effect(connector, name, f"the flow uses that of {reader.label}")
+                (warnings if both_read else notes).append(notice)
+                replaced.append(entry)
+
+
+def _no_effect(connector: Connector, name: str, reason: str) -> ConfigNotice:
+    entry = connector.entry(name)
+    text = entry.with_owner(f"{entry.name} has no effect: {reason}")
+    return ConfigNotice(entry.line, entry.name, text, connector.file)
+
+
+def _reader(name: str, parts: Parts) -> Connector | None:
+    if name in OF_CHECKPOINT:
+        return parts.get(CHECKPOINT)
+    if name in OF_HEARTBEAT:
+        return parts.get(HEARTBEAT)
+    return next(iter(parts.values()))
+
+
+def _repeats_cluster(connector: Connector, name: str) -> bool:
+    """MM2's driver repeats a cluster's address and security for each of its clients."""
+    for side in ("source", "target"):
+        for client in ("consumer", "producer", "admin"):
+            local = name.removeprefix(f"{side}.{client}.")
+            if local != name:
+                cluster = connector.given.get(f"{side}.cluster.{local}")
+                return cluster is not None and cluster.value == connector.given[name].value
+    return False
+
+
+def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[SettingKey, FileEntry]:
+    """Whether the flow is enabled, and with which of its parts."""
+    running = []
+    for part, connector in parts.items():
+        enabled = True
+        if ENABLED.name in connector.given and part != HEARTBEAT:
+            enabled = Settings(connector.file, {}, {}).parse(ENABLED, connector.entry(ENABLED.name))
+        if not connector.runs:
+            text = f"{connector.label} is paused or stopped: it does not run"
+            notes.append(ConfigNotice(0, "", text, connector.file))
+        if enabled and connector.runs:
+            running.append(part)
+    if not running:
+        return _of_flow(owner, ENABLED, "false") | _of_flow(owner, EMIT_HEARTBEATS_ENABLED, "false")
+    some = {} if len(running) == len(CLASSES) else _of_flow(owner, PARTS, ", ".join(running))
+    return _of_flow(owner, ENABLED, "true") | some
+
+
+def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, errors: ErrorCollector) -> None:
+    for connector in (connector for parts in flows.values() for connector in parts.values()):
+        needed = {"source": connector.source, "target": connector.target}
+        if connector.part == HEARTBEAT:
+            del needed["source"]
+        for side, alias in needed.items():
+            with errors:
+                if SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
+                    raise ConfigError(f"{connector.file}: {connector.label}: no {side}.cluster.bootstrap.servers")
+
+
+def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:
+    """Declares the providers that are referred to by their usual names, unless the connectors declare them."""
+    declared = entries.get(_top(CONFIG_PROVIDERS.name))
+    names = split_list(declared.reveal()) if declared else ()
+    used: dict[str, FileEntry] = {}
+    for entry in entries.values():
+        for _, provider in references(entry.reveal()):
+            if provider in USUAL_PROVIDERS and provider not in names:
+                used.setdefault(provider, entry)
+    if not used:
+        return
+    entries[_top(CONFIG_PROVIDERS.name)] = FileEntry(0, CONFIG_PROVIDERS.name, ", ".join((*names, *used)))
+    for name, entry in used.items():
+        key = f"{CONFIG_PROVIDERS.name}.{name}.class"
+        entries[_top(key)] = FileEntry(0, key, USUAL_PROVIDERS[name])
+        simple = USUAL_PROVIDERS[name].rpartition(".")[2]
+        text = (
+            f"{entry.name}: '{name}' is taken to be Kafka's {simple}: the worker that declares it is not in this file"
+        )
+        yield ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or file)

@@ -1,0 +1,85 @@
+"""References such as `${env:NAME}` in values, to the providers that the file declares, as in MirrorMaker 2.
+
+A reference to an undeclared provider, or to a key that it does not have, stays as it is. Only the three providers that
+come with Kafka are supported; values are resolved once, when a file is read.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from heliograph.config.declare.kinds import split_list
+from heliograph.config.declare.secrets import REFERENCE, Value, reveal
+from heliograph.config.declare.supported import CONFIG_PROVIDERS
+from heliograph.config.messages import ConfigError
+from heliograph.config.read.properties import read
+from heliograph.model.names import NameFilter
+
+# Takes path and key of a reference, returns the value; None leaves the reference as it is.
+Provider = Callable[[str, str], str | None]
+
+
+def declared_providers(file: str, top: Mapping[str, Value]) -> dict[str, Provider | None]:
+    """The providers of `config.providers`, by name; None for one whose class is not supported. `top` are the settings
+    at top level."""
+    texts = {key: reveal(value) for key, value in top.items() if key.startswith(CONFIG_PROVIDERS.name)}
+    try:
+        return {name: _provider(name, texts) for name in split_list(texts.get(CONFIG_PROVIDERS.name, "")) if name}
+    except ValueError as error:
+        raise ConfigError(f"{file}: config.providers: {error}") from None
+
+
+def resolve(text: str, providers: Mapping[str, Provider | None]) -> str:
+    def value(reference: re.Match[str]) -> str:
+        provider = providers.get(reference[1])
+        provided = provider(reference[2] or "", reference[3]) if provider else None
+        return reference[0] if provided is None else provided
+
+    return REFERENCE.sub(value, text)
+
+
+def references(text: str) -> tuple[tuple[str, str], ...]:
+    """The references in a text, each with the name of its provider."""
+    return tuple((reference[0], reference[1]) for reference in REFERENCE.finditer(text))
+
+
+def _provider(name: str, top: Mapping[str, str]) -> Provider | None:
+    simple = top.get(f"config.providers.{name}.class", "").strip().rpartition(".")[2]
+    parameters = f"config.providers.{name}.param."
+    allowed = split_list(top.get(f"{parameters}allowed.paths", ""))
+    match simple:
+        case "EnvVarConfigProvider":
+            names = NameFilter((top.get(f"{parameters}allowlist.pattern", ".*"),))
+            return lambda _, key: os.environ.get(key) if names.matches(key) else None
+        case "FileConfigProvider":
+            return lambda path, key: _from_file(path, key, allowed)
+        case "DirectoryConfigProvider":
+            return lambda path, key: _from_directory(path, key, allowed)
+        case _:
+            return None
+
+
+def _from_file(path: str, key: str, allowed: tuple[str, ...]) -> str | None:
+    if not path or not _inside(path, allowed):
+        return None
+    try:
+        values = {entry.key: entry.reveal() for entry in read(path)}
+    except ConfigError as error:
+        raise ValueError(f"refers to a file that cannot be used: {error}") from None
+    return values.get(key)
+
+
+def _from_directory(path: str, key: str, allowed: tuple[str, ...]) -> str | None:
+    file = Path(path) / key
+    if not path or not key or "/" in key or not _inside(path, allowed) or not file.is_file():
+        return None
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"refers to the file {file}, which cannot be read: {error}") from None
+
+
+def _inside(path: str, allowed: tuple[str, ...]) -> bool:
+    real = Path(path).resolve()
+    return not allowed or any(real.is_relative_to(Path(parent).resolve()) for parent in allowed)

@@ -1,0 +1,92 @@
+"""All settings of a deployment, in one form for all formats, looked up in MirrorMaker 2's order of precedence.
+
+A bad value is reported with file, line and key. Values with references are quoted as they are in the file, so that no
+value of a provider gets into a log.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from heliograph.config.declare import catalogue
+from heliograph.config.declare.locations import Scope, SettingLocation
+from heliograph.config.declare.secrets import Secret
+from heliograph.config.declare.setting import Setting
+from heliograph.config.messages import ConfigError, ConfigNotice, position
+from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.providers import Provider, references, resolve
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`warnings` and `notes` are about the format; `resolve/review.py` adds those about the settings. `replaced` are
+    entries that a later one of the same key has replaced; `names` are those of connectors, by source, target and
+    part."""
+
+    file: str
+    entries: Mapping[SettingKey, FileEntry]
+    providers: Mapping[str, Provider | None]
+    aliases: tuple[str, ...] = ()
+    warnings: tuple[ConfigNotice, ...] = ()
+    notes: tuple[ConfigNotice, ...] = ()
+    replaced: tuple[FileEntry, ...] = ()
+    names: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def find(
+        self, setting: Setting[object], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None
+    ) -> FileEntry | None:
+        """The entry that applies to the flow `source->target`. Old names come last, even one of the flow after a new
+        one at top level: MM2 looks at names only when all scopes have been merged."""
+        for name in setting.names:
+            for location in setting.where.read if locations is None else locations:
+                key = SettingKey(location.scope, location.owner(source, target), location.prefix + name)
+                if (entry := self.entries.get(key)) is not None:
+                    return entry
+        return None
+
+    def get(
+        self, setting: Setting[T], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None
+    ) -> T:
+        entry = self.find(setting, source, target, locations)
+        if entry is not None:
+            return self.parse(setting, entry)
+        if setting.default is None:
+            raise ConfigError(f"{self.file}: no {setting.name}")
+        return setting.kind.parse(setting.default)
+
+    def parse(self, setting: Setting[T], entry: FileEntry) -> T:
+        # The text of a secret is in no variable of this function, which a traceback might show.
+        try:
+            return setting.kind.parse(resolve(entry.reveal(), self.providers))
+        except ValueError as reason:
+            quoted = str(entry.value) if isinstance(entry.value, Secret) else f"'{entry.value}'"
+            raise self.error(entry, f"{quoted} {reason}{_hint(entry.reveal(), self.providers)}") from None
+
+    def of_flow(self, source: str, target: str) -> dict[str, str]:
+        """The texts that a flow's connectors see: settings of flows at top level, and all settings of the flow itself.
+        References are resolved."""
+        texts: dict[str, str] = {}
+        for owner in ("", f"{source}->{target}"):
+            for key, entry in self.entries.items():
+                if key.owner == owner and (owner or catalogue.find(Scope.FLOW, key.name) is not None):
+                    texts[key.name] = resolve(entry.reveal(), self.providers)
+        return texts
+
+    def position(self, entry: FileEntry) -> str:
+        return position(entry.file or self.file, entry.line)
+
+    def notice(self, entry: FileEntry, text: str) -> ConfigNotice:
+        return ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or self.file)
+
+    def error(self, entry: FileEntry, text: str) -> ConfigError:
+        return ConfigError(f"{self.position(entry)}: {entry.with_owner(entry.name)}: {' '.join(text.splitlines())}")
+
+
+def _hint(text: str, providers: Mapping[str, Provider | None]) -> str:
+    for reference, provider in references(text):
+        if provider not in providers:
+            return f" ({reference} is not resolved: '{provider}' is not in config.providers)"
+    return " (a comment needs a line of its own)" if "#" in text else ""

@@ -1,0 +1,128 @@
+"""The file of a Connect worker (`connect-distributed.properties`): where it stores its state, and where it listens."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
+from heliograph.config.declare.locations import TOP, Scope
+from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, GROUP_ID, NOTIFY_WEBHOOK
+from heliograph.config.messages import ConfigError, ErrorCollector
+from heliograph.config.read import properties
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.providers import declared_providers, resolve
+from heliograph.config.read.settings import Settings
+from heliograph.model.flow import Cluster
+
+T = TypeVar("T")
+_LISTENER = re.compile(r"(?i)(https?)://(?:\[([^\]]*)\]|([^:/]*)):(\d+)/?")
+_PORT = 8083
+# The defaults of Connect's storage topics.
+_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
+_REPLICAS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTopic:
+    name: str
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFile:
+    """`host` is empty for all interfaces. `advertised` is the worker's own address. `settings` are all settings of the
+    file, secrets included."""
+
+    file: str
+    cluster: Cluster
+    group: str
+    configs: StorageTopic
+    offsets: StorageTopic
+    status: StorageTopic
+    host: str
+    port: int
+    advertised: str
+    settings: Mapping[str, str] = field(repr=False)
+    webhook: str = field(default="", repr=False)
+
+
+def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
+    """Raises `ConfigError` with all errors of the file."""
+    file = os.fspath(path)
+    entries = {entry.key: entry for entry in properties.read(path)}
+    providers = declared_providers(file, {key: entry.value for key, entry in entries.items()})
+    read = _Reader(Settings(file, {SettingKey(Scope.TOP, "", key): entry for key, entry in entries.items()}, providers))
+    cluster = Cluster("worker", read.required(BOOTSTRAP_SERVERS, ()))
+    group = read.required(GROUP_ID, "")
+    topics = {kind: read.storage_topic(kind) for kind in _PARTITIONS}
+    host, port = read.listener()
+    webhook = read.optional(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
+    read.errors.raise_collected()
+    advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
+    return WorkerFile(
+        file,
+        cluster,
+        group,
+        topics["config"],
+        topics["offset"],
+        topics["status"],
+        host,
+        port,
+        f"{advertised}:{read.text('rest.advertised.port') or port}",
+        {key: entry.reveal() for key, entry in entries.items()},
+        webhook,
+    )
+
+
+class _Reader:
+    """Reads single values of the file and collects the errors."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.errors = ErrorCollector()
+
+    def text(self, name: str) -> str:
+        """'' if the file does not have it."""
+        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
+        return resolve(entry.reveal(), self.settings.providers).strip() if entry is not None else ""
+
+    def optional(self, name: str, kind: Kind[T], default: T) -> T:
+        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
+        if entry is not None:
+            with self.errors:
+                return self.settings.parse(Setting(name, kind, None, TOP), entry)
+        return default
+
+    def required(self, setting: Setting[T], otherwise: T) -> T:
+        """`otherwise` is never used: an error is reported in its place."""
+        with self.errors:
+            if not self.text(setting.name):
+                raise ConfigError(f"{self.settings.file}: no {setting.name}: a Connect worker's file must have it")
+        return self.optional(setting.name, setting.kind, otherwise) if self.text(setting.name) else otherwise
+
+    def storage_topic(self, kind: str) -> StorageTopic:
+        name = self.required(Setting(f"{kind}.storage.topic", TEXT, None, TOP), "")
+        partitions = self.optional(f"{kind}.storage.partitions", whole(-1, but_not=0), _PARTITIONS[kind])
+        factor = self.optional(f"{kind}.storage.replication.factor", REPLICATION_FACTOR, _REPLICAS)
+        return StorageTopic(name, 1 if kind == "config" else partitions, factor)
+
+    def listener(self) -> tuple[str, int]:
+        """The first one that is plain HTTP. Without any, the settings that Connect had for it before."""
+        if not self.text("listeners"):
+            return self.text("rest.host.name"), self.optional("rest.port", whole(0, 65535), _PORT)
+        return self.optional("listeners", Kind("list", _http_listener), ("", _PORT))
+
+
+def _http_listener(text: str) -> tuple[str, int]:
+    for listener in filter(None, split_list(text)):
+        parts = _LISTENER.fullmatch(listener)
+        if parts is None:
+            raise ValueError(f"has '{listener}', which is not an address: write http://HOST:PORT, without HOST for all")
+        if parts[1].lower() == "http":
+            host = parts[2] or parts[3] or ""
+            return "" if host in ("0.0.0.0", "::") else host, int(parts[4])
+    raise ValueError("has no http:// listener: this version supports HTTP only, without TLS: add one")

@@ -1,0 +1,227 @@
+"""From settings to a flow: the value of every setting for one pair of clusters."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from heliograph.config.declare import locations, supported
+from heliograph.config.declare.locations import Scope, SettingLocation
+from heliograph.config.declare.plugins import make_filter, make_policy
+from heliograph.config.declare.setting import Setting
+from heliograph.config.messages import ConfigError, ErrorCollector
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.settings import Settings
+from heliograph.model.flow import (
+    Cluster,
+    ConnectOffsets,
+    Flow,
+    Groups,
+    Heartbeats,
+    KeptOffsets,
+    OffsetSyncs,
+    Policies,
+    Reading,
+    TopicSync,
+    Writing,
+)
+from heliograph.model.names import AllBut, Matches, NameFilter
+from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+
+T = TypeVar("T")
+_ClassSetting = Setting[str | type[object]]
+
+
+def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollector) -> Flow:
+    """The flow is not to be used if there are `errors`."""
+    read = _FlowReader(settings, source, target, errors)
+    return Flow(
+        source=build_cluster(settings, source, (source, target), locations.OF_SOURCE, errors),
+        target=build_cluster(settings, target, (source, target), locations.OF_TARGET, errors),
+        parts=read.get(supported.PARTS),
+        policy=_policy(read),
+        topics=read.own_filter(supported.TOPIC_FILTER_CLASS)
+        or NameFilter(read.get(supported.TOPICS), read.get(supported.TOPICS_EXCLUDE)),
+        paused_topics=frozenset(read.get(supported.TOPICS_PAUSED)) - {""},
+        heartbeats_replication=read.get(supported.HEARTBEATS_REPLICATION_ENABLED),
+        replication_factor=read.get(supported.REPLICATION_FACTOR),
+        tasks_max=read.get(supported.TASKS_MAX),
+        refresh_topics_every=read.interval(supported.REFRESH_TOPICS_ENABLED, supported.REFRESH_TOPICS_INTERVAL),
+        least_partitions=read.get(supported.PARTITIONS),
+        kept_offsets=_kept_offsets(read),
+        topic_sync=_topic_sync(read),
+        offset_syncs=_offset_syncs(read),
+        groups=_groups(read),
+        heartbeats=_heartbeats(read),
+        connect_offsets=_connect_offsets(read),
+        reading=_reading(read),
+        writing=_writing(read),
+        buffer_memory=read.get(supported.BUFFER_MEMORY),
+        lease_seconds=read.get(supported.LEASE_SECONDS),
+        max_bytes_per_second=read.get(supported.MAX_BYTES_PER_SECOND),
+        may_raise_limits=read.get(supported.RAISE_MIRROR_LIMITS),
+        policies=Policies(
+            read.get(supported.ON_DATA_LOSS),
+            read.get(supported.ON_RECREATED_TOPIC),
+            read.get(supported.ON_FOREIGN_WRITER),
+            read.get(supported.ON_REFUSED_RECORD),
+        ),
+    )
+
+
+def build_cluster(
+    settings: Settings,
+    alias: str,
+    pair: tuple[str, str],
+    of: tuple[SettingLocation, ...],
+    errors: ErrorCollector,
+) -> Cluster:
+    """A cluster as one of its clients sees it: name and timeout may differ from client to client, addresses do not."""
+    if settings.find(supported.BOOTSTRAP_SERVERS, alias, alias) is None:
+        line = settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line
+        # Without a line it comes from connectors, which are checked elsewhere: one that only writes heartbeats needs no
+        # source address.
+        with errors:
+            if line:
+                raise ConfigError(
+                    f"{settings.file}: no {alias}.bootstrap.servers: the cluster {alias} is listed in 'clusters' "
+                    f"(line {line}) but has no address"
+                )
+        return Cluster(alias, ())
+    return Cluster(
+        alias,
+        settings.get(supported.BOOTSTRAP_SERVERS, alias, alias),
+        settings.get(supported.CLIENT_ID, *pair, of),
+        settings.get(supported.REQUEST_TIMEOUT, *pair, of) / 1000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FlowReader:
+    settings: Settings
+    source: str
+    target: str
+    errors: ErrorCollector
+
+    def get(self, setting: Setting[T], of: tuple[SettingLocation, ...] | None = None) -> T:
+        return self.settings.get(setting, self.source, self.target, of)
+
+    def if_set(self, setting: Setting[str]) -> str:
+        """'' if it is not in the file: for a default that contains the flow's source."""
+        entry = self.settings.find(setting, self.source, self.target)
+        return "" if entry is None else self.settings.parse(setting, entry)
+
+    def interval(self, enabled: Setting[bool], interval: Setting[int]) -> float | None:
+        """How often something is done; None for never."""
+        if not self.get(enabled):
+            return None
+        seconds = self.get(interval)
+        entry = self.settings.find(interval, self.source, self.target)
+        with self.errors:
+            if seconds == 0 and entry is not None:
+                raise self.settings.error(
+                    entry, f"0 seconds is not an interval: set {enabled.name} = false to disable it"
+                )
+        return float(seconds) if seconds > 0 else None
+
+    def own_filter(self, setting: _ClassSetting) -> Matches | None:
+        """A filter of the user's own class, if the setting names one."""
+        named = self.get(setting)
+        if isinstance(named, type):
+            with self.errors:
+                try:
+                    return make_filter(named, self.settings.of_flow(self.source, self.target))
+                except ValueError as reason:
+                    raise self.unusable(setting, reason) from None
+        return None
+
+    def unusable(self, setting: _ClassSetting, reason: ValueError) -> ConfigError:
+        entry = self.settings.find(setting, self.source, self.target)
+        assert entry is not None, "no default names a user's own class"
+        return self.settings.error(entry, f"'{entry.value}' {reason}")
+
+
+def _policy(read: _FlowReader) -> ReplicationPolicy:
+    separator = read.get(supported.REPLICATION_POLICY_SEPARATOR)
+    internal = None if read.get(supported.INTERNAL_TOPIC_SEPARATOR_ENABLED) else "."
+    named = read.get(supported.REPLICATION_POLICY_CLASS)
+    if isinstance(named, type):
+        options = {"source_alias": read.source, "separator": separator, "internal_separator": internal}
+        with read.errors:
+            try:
+                return make_policy(named, options)
+            except ValueError as reason:
+                raise read.unusable(supported.REPLICATION_POLICY_CLASS, reason) from None
+    if named == "IdentityReplicationPolicy":
+        return IdentityReplicationPolicy(read.source, separator, internal)
+    return DefaultReplicationPolicy(separator, internal)
+
+
+def _kept_offsets(read: _FlowReader) -> KeptOffsets:
+    preserve = read.get(supported.OFFSETS) == supported.PRESERVE
+    return KeptOffsets(
+        NameFilter(read.get(supported.PRESERVE_TOPICS)) if preserve else None,
+        read.get(supported.PRESERVE_MAX_FILL),
+        read.get(supported.PRESERVE_MAX_GAP),
+    )
+
+
+def _topic_sync(read: _FlowReader) -> TopicSync:
+    own = read.own_filter(supported.CONFIG_PROPERTY_FILTER_CLASS)
+    return TopicSync(
+        read.interval(supported.SYNC_TOPIC_CONFIGS_ENABLED, supported.SYNC_TOPIC_CONFIGS_INTERVAL),
+        read.interval(supported.SYNC_TOPIC_ACLS_ENABLED, supported.SYNC_TOPIC_ACLS_INTERVAL),
+        AllBut(own) if own else NameFilter(read.get(supported.CONFIG_PROPERTIES_EXCLUDE)),
+        read.get(supported.USE_DEFAULTS_FROM) == "source",
+    )
+
+
+def _offset_syncs(read: _FlowReader) -> OffsetSyncs:
+    return OffsetSyncs(
+        read.get(supported.EMIT_OFFSET_SYNCS_ENABLED),
+        read.get(supported.OFFSET_SYNCS_LOCATION) == "target",
+        read.get(supported.OFFSET_LAG_MAX),
+        read.get(supported.OFFSET_SYNCS_FACTOR),
+    )
+
+
+def _groups(read: _FlowReader) -> Groups:
+    return Groups(
+        read.own_filter(supported.GROUP_FILTER_CLASS)
+        or NameFilter(read.get(supported.GROUP_NAMES), read.get(supported.GROUPS_EXCLUDE)),
+        read.interval(supported.REFRESH_GROUPS_ENABLED, supported.REFRESH_GROUPS_INTERVAL),
+        read.interval(supported.EMIT_CHECKPOINTS_ENABLED, supported.EMIT_CHECKPOINTS_INTERVAL),
+        read.interval(supported.SYNC_GROUP_OFFSETS_ENABLED, supported.SYNC_GROUP_OFFSETS_INTERVAL),
+        read.get(supported.CHECKPOINTS_FACTOR),
+        read.get(supported.SYNC_GROUP_DELETES),
+    )
+
+
+def _heartbeats(read: _FlowReader) -> Heartbeats:
+    return Heartbeats(
+        read.interval(supported.EMIT_HEARTBEATS_ENABLED, supported.EMIT_HEARTBEATS_INTERVAL),
+        read.get(supported.HEARTBEATS_FACTOR),
+    )
+
+
+def _connect_offsets(read: _FlowReader) -> ConnectOffsets:
+    return ConnectOffsets(
+        read.if_set(supported.OFFSET_STORAGE_TOPIC), read.get(supported.MM2_CONNECTOR), read.if_set(supported.GROUP_ID)
+    )
+
+
+def _reading(read: _FlowReader) -> Reading:
+    return Reading(
+        read.get(supported.FETCH_MAX_BYTES),
+        read.get(supported.MAX_PARTITION_FETCH_BYTES),
+        read.get(supported.FETCH_MIN_BYTES),
+        read.get(supported.FETCH_MAX_WAIT) / 1000,
+        read.get(supported.ISOLATION_LEVEL) == "read_committed",
+        read.get(supported.AUTO_OFFSET_RESET) == "latest",
+    )
+
+
+def _writing(read: _FlowReader) -> Writing:
+    return Writing(
+        read.get(supported.MAX_REQUEST_SIZE),
+        read.get(supported.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
+        read.get(supported.BATCH_SIZE),
+    )

@@ -1,0 +1,100 @@
+"""Connectors that are posted to a running process, by name: they become settings and a flow as those of a file do.
+
+Connectors of one pair of clusters make one flow, whatever other connectors there are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.secrets import HIDDEN, Secret, hide, is_secret
+from heliograph.config.declare.supported import CONFIG_PROVIDERS
+from heliograph.config.messages import ConfigError, ConfigNotice
+from heliograph.config.read.connector import Connector, ConnectorFile, ConnectorValue, from_config, part_of_class
+from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.joining import join
+from heliograph.config.read.keys import SettingKey
+from heliograph.config.resolve.deployment import assemble
+from heliograph.model.flow import ConnectOffsets, Flow
+
+Config = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PostedFlow:
+    """`flow` is None if all connectors are disabled by their own settings."""
+
+    flow: Flow | None
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def connector(name: str, config: Config) -> Connector:
+    """Raises `ConfigError` if it is not one of MirrorMaker 2's, or its clusters are missing."""
+    given = {key: ConnectorValue(hide(key, value), 0) for key, value in config.items()}
+    try:
+        read = from_config("", f"connector {name}", given)
+    except ConfigError as error:
+        raise _without_file(error) from None
+    if isinstance(read, ConfigNotice):
+        raise ConfigError(read.text.removesuffix(": it is ignored"))
+    return read
+
+
+def part_of(config: Config) -> str | None:
+    """Which of MirrorMaker 2's connectors it is, by its class alone; None if it is none of them."""
+    return part_of_class(config.get("connector.class", ""))
+
+
+def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOffsets | None) -> PostedFlow:
+    """The flow of the connectors of one pair. `worker` are the settings of the process itself, of which those of
+    producers and providers apply; `offsets` is where Connect stores source offsets. Raises `ConfigError`."""
+    target = connectors[0].target
+    extra = {}
+    for name, value in worker.items():
+        if name.startswith("producer."):
+            key = SettingKey(Scope.CLUSTER, target, name)
+        elif name.startswith(CONFIG_PROVIDERS.name):
+            key = SettingKey(Scope.TOP, "", name)
+        else:
+            continue
+        extra[key] = FileEntry(0, key.key(), hide(name, value))
+    try:
+        deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)
+    except ConfigError as error:
+        raise _without_file(error) from None
+    flow_name = f"{connectors[0].source}->{target}"
+    flow = next((flow for flow in deployment.all_flows if flow.name == flow_name), None)
+    if flow is not None and offsets is not None:
+        flow = replace(flow, connect_offsets=offsets)
+    warnings, notes = (
+        tuple(str(notice).removeprefix(": ") for notice in notices)
+        for notices in (deployment.warnings, deployment.notes)
+    )
+    return PostedFlow(flow, warnings, notes)
+
+
+def shown(config: Config) -> dict[str, str]:
+    """The config that may be shown to anybody. A reference to a secret is not one."""
+    return {key: HIDDEN if _is_literal_secret(key, value) else value for key, value in config.items()}
+
+
+def with_secrets(config: Config, before: Config) -> dict[str, str]:
+    """A secret that comes back as it was shown keeps its value. Raises `ConfigError` if it had none."""
+    whole = dict(config)
+    for key, value in config.items():
+        if value == HIDDEN and is_secret(key):
+            if key not in before:
+                raise ConfigError(f"{key}: {HIDDEN} is what is shown in place of a secret: write the secret itself")
+            whole[key] = before[key]
+    return whole
+
+
+def _is_literal_secret(key: str, value: str) -> bool:
+    hidden = hide(key, value)
+    return isinstance(hidden, Secret) and not hidden.is_reference()
+
+
+def _without_file(error: ConfigError) -> ConfigError:
+    """There is no file to name."""
+    return ConfigError(*(text.removeprefix(": ") for text in error.errors))

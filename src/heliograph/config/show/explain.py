@@ -1,0 +1,166 @@
+"""Where a value comes from: for each flow or cluster the value, its line, and the values that it overrides."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations
+
+from heliograph.config.declare import catalogue, locations
+from heliograph.config.declare.locations import Role, Scope, SettingLocation, flow, source, target, top
+from heliograph.config.declare.secrets import shown
+from heliograph.config.declare.setting import Setting
+from heliograph.config.messages import ConfigError
+from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.keys import SettingKey, nearest_alias
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.deployment import Deployment
+
+_BY_KIND = {"consumer.": locations.OF_SOURCE, "producer.": locations.OF_WRITING, "admin.": locations.OF_TARGET}
+
+_BY_CLUSTER = {
+    "source.cluster.": (flow("source.cluster."), source(), top()),
+    "target.cluster.": (flow("target.cluster."), target(), top()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedValue:
+    """A value as it is written, and where; `written` is empty for a default. Names of fields are those of `--json`."""
+
+    value: str
+    place: str = ""
+    written: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The value for a flow or a cluster (`subject`), None if there is neither value nor default."""
+
+    subject: str
+    value: ExplainedValue | None
+    overridden: tuple[ExplainedValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    key: str
+    about: str
+    acted: str  # '' if it is supported, else why it is ignored
+    places: tuple[str, ...]
+    origins: tuple[Origin, ...]
+
+
+def explain(settings: Settings, deployment: Deployment, key: str) -> Explanation:
+    """`key` is a setting's name (`topics`), with a client in front (`consumer.fetch.max.bytes`), or with a flow or
+    cluster (`A->B.topics`). Raises `ConfigError` if it is unknown."""
+    owner, name = _owner(settings, key)
+    setting, prefix, local = _setting(name)
+    reads = _reads(setting, prefix)
+    origins = tuple(
+        _origin(settings, setting, local, reads, subject, (pair[0], pair[1]))
+        for subject, *pair in _subjects(settings, deployment, reads, owner)
+    )
+    if not origins:
+        raise ConfigError(f"{key}: {owner} does not run")
+    acted = "" if setting.supported else setting.ignored_because or "this version does not support it"
+    examples = tuple(location.example(local) for location in reads)
+    return Explanation(prefix + local, catalogue.about(setting), acted, examples, origins)
+
+
+def _owner(settings: Settings, key: str) -> tuple[str, str]:
+    """The flow or cluster that a key begins with, and the rest; '' if it begins with none."""
+    pairs = ["->".join(pair) for pair in permutations(settings.aliases, 2)]
+    for owner in sorted((*pairs, *settings.aliases), key=len, reverse=True):
+        if key.startswith(f"{owner}.") and (owner in pairs or _known(key[len(owner) + 1 :])):
+            return owner, key[len(owner) + 1 :]
+    if "->" in key:
+        before, _, rest = key.partition("->")
+        wrong = before if before not in settings.aliases else rest.partition(".")[0]
+        meant = nearest_alias(wrong, settings.aliases)
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise ConfigError(f"{key}: {wrong} is not one of the clusters {', '.join(settings.aliases)}{hint}")
+    return "", key
+
+
+def _known(name: str) -> bool:
+    return any(catalogue.find(scope, name) for scope in Scope) or any(
+        setting.name == name for setting in catalogue.settings()
+    )
+
+
+def _setting(name: str) -> tuple[Setting[object], str, str]:
+    """The setting, the client that its name begins with, and the rest of the name; for one of a family (`transforms.*`)
+    the name as given."""
+    for scope in (Scope.FLOW, Scope.CLUSTER, Scope.TOP):
+        match = catalogue.find(scope, name)
+        if match is not None:
+            prefix = match.location.prefix
+            return match.setting, prefix, match.setting.name if match.old_name else name.removeprefix(prefix)
+    for setting in catalogue.settings():
+        if name in setting.names:
+            return setting, "", setting.name
+    near, reason = catalogue.mistake(name) or (None, "")
+    near = near or next((similar for scope in Scope if (similar := catalogue.nearest(scope, name))), None)
+    hint = f"did you mean '{near}'?" + (f" ({reason})" if reason else "") if near else "there is no such setting"
+    raise ConfigError(f"unknown setting '{name}': {hint}")
+
+
+def _reads(setting: Setting[object], prefix: str) -> tuple[SettingLocation, ...]:
+    """The locations that apply to the client in question, highest first."""
+    for kind, chain in _BY_KIND.items():
+        if prefix.endswith(kind) or (kind == "producer." and prefix == "producer.override."):
+            chosen = tuple(location for location in setting.where.read if location in chain)
+            # Each client of a cluster reads the cluster's name and timeout.
+            if locations.OF_CLUSTER[1] in setting.where.read:
+                return chain
+            return chosen or setting.where.read
+    if prefix in _BY_CLUSTER:
+        return _BY_CLUSTER[prefix]
+    return tuple(location for location in setting.where.read if not location.prefix) or setting.where.read
+
+
+def _subjects(
+    settings: Settings, deployment: Deployment, reads: tuple[SettingLocation, ...], owner: str
+) -> Iterator[tuple[str, str, str]]:
+    if all(location.scope is Scope.TOP for location in reads):
+        yield "all", settings.aliases[0], settings.aliases[-1]
+        return
+    if any(location.scope is Scope.CLUSTER and location.role is Role.EITHER for location in reads):
+        for alias in settings.aliases:
+            if owner in ("", alias) or alias in owner.split("->"):
+                yield alias, alias, alias
+        return
+    for each in deployment.all_flows:
+        pair = (each.source.alias, each.target.alias)
+        if owner in ("", each.name, *pair):
+            yield each.name if each in deployment.flows else f"{each.name}, which writes heartbeats only", *pair
+
+
+def _origin(
+    settings: Settings,
+    setting: Setting[object],
+    local: str,
+    reads: tuple[SettingLocation, ...],
+    subject: str,
+    pair: tuple[str, str],
+) -> Origin:
+    entries: list[FileEntry] = []
+    for name in (local, *setting.old_names):
+        for location in reads:
+            key = SettingKey(location.scope, location.owner(*pair), location.prefix + name)
+            entry = settings.entries.get(key)
+            if entry is not None:
+                entries.append(entry)
+            entries += [entry for entry in settings.replaced if entry.key == key.key()]
+    values = [_explained(settings, entry) for entry in dict.fromkeys(entries)]
+    if values:
+        return Origin(subject, values[0], tuple(values[1:]))
+    if setting.default is None:
+        return Origin(subject, None)
+    return Origin(subject, ExplainedValue(shown(setting.name, setting.default)))
+
+
+def _explained(settings: Settings, entry: FileEntry) -> ExplainedValue:
+    value = str(entry.value)
+    if not entry.line:
+        return ExplainedValue(value, settings.file, f"{entry.key}, which follows from the file")
+    return ExplainedValue(value, settings.position(entry), entry.with_owner(entry.name))

@@ -1,0 +1,121 @@
+"""MirrorMaker 2's connectors as Connect describes plugins: every setting with type and default, and the errors of a
+given config by setting."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from heliograph.config.declare import catalogue
+from heliograph.config.declare.kinds import BOOL, NAMES, PATTERNS, Kind
+from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.secrets import is_secret, shown
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, OF_CHECKPOINT, OF_HEARTBEAT
+from heliograph.config.read.connector import CLASSES, KAFKA
+from heliograph.config.read.providers import references
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT
+
+_REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
+_BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task.index", "task.class"})
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A setting as a plugin declares it; `kind` checks it, None if it is not supported."""
+
+    name: str
+    type: str
+    required: bool
+    default: str | None
+    importance: str
+    about: str
+    group: str
+    kind: Kind[object] | None
+
+
+def class_name(part: str) -> str:
+    return f"{KAFKA}.{CLASSES[part]}"
+
+
+@cache
+def definitions(part: str) -> tuple[Definition, ...]:
+    """In the order of the reference page, required ones first."""
+    declared = tuple(_declared(part))
+    sides = ("target",) if part == HEARTBEAT else ("source", "target")
+    addresses = [
+        Definition(
+            f"{side}.cluster.{BOOTSTRAP_SERVERS.name}",
+            "LIST",
+            True,
+            None,
+            "HIGH",
+            catalogue.about(BOOTSTRAP_SERVERS),
+            "Clusters",
+            BOOTSTRAP_SERVERS.kind,
+        )
+        for side in sides
+    ]
+    return (
+        *(definition for definition in declared if definition.required),
+        *addresses,
+        *(definition for definition in declared if not definition.required),
+    )
+
+
+def _declared(part: str) -> Iterator[Definition]:
+    foreign = (OF_CHECKPOINT if part != CHECKPOINT else frozenset()) | (
+        OF_HEARTBEAT if part != HEARTBEAT else frozenset()
+    )
+    for group in catalogue.groups():
+        for setting, sentence in group.settings:
+            locations = (*setting.where.read, *setting.where.also)
+            of_flow = any(location.scope is Scope.FLOW and not location.prefix for location in locations)
+            if not of_flow or setting.name.endswith(".*") or setting.name in foreign | _BY_TASKS:
+                continue
+            required = setting.name in _REQUIRED
+            about = sentence
+            if not setting.supported and not required:
+                about = f"{sentence} It is ignored: {setting.ignored_because}."
+            yield Definition(
+                setting.name,
+                _type(setting.name, setting.kind),
+                required,
+                setting.default,
+                "HIGH" if required else "MEDIUM" if setting.supported else "LOW",
+                about,
+                group.title,
+                setting.kind if setting.supported else None,
+            )
+
+
+def _type(name: str, kind: Kind[object]) -> str:
+    if is_secret(name):
+        return "PASSWORD"
+    if kind.label == BOOL.label:
+        return "BOOLEAN"
+    if kind.label.startswith("whole number"):
+        return "LONG"
+    if kind.label.startswith("number, "):
+        return "DOUBLE"
+    if kind.label in (NAMES.label, PATTERNS.label):
+        return "LIST"
+    return "CLASS" if kind.label == "class" else "STRING"
+
+
+def problems(part: str, config: Mapping[str, str]) -> dict[str, list[str]]:
+    """The errors by setting, in Connect's words if it has some."""
+    errors: dict[str, list[str]] = {}
+    for definition in definitions(part):
+        name = definition.name
+        value = config.get(name)
+        if value is None:
+            if definition.required:
+                errors[name] = [f'Missing required configuration "{name}" which has no default value.']
+            continue
+        if name == "name" and not value.strip():
+            errors[name] = [f"Invalid value {value} for configuration name: String may not be empty"]
+        elif definition.kind is not None and not references(value):
+            try:
+                definition.kind.parse(value)
+            except ValueError as reason:
+                errors[name] = [f"Invalid value {shown(name, value)} for configuration {name}: it {reason}"]
+    return errors
