@@ -9,7 +9,8 @@ from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
-from heliograph.service.flow_runner import FlowRunner, RunLease
+from heliograph.service.flow_runner import FlowRunner
+from heliograph.service.lease_pool import RunLease
 from heliograph.wire.cluster import ClusterClient
 from logs import PATIENCE
 

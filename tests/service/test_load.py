@@ -47,5 +47,5 @@ def test_a_flows_limit_is_shared_out_by_load(clock: list[float]) -> None:
 def test_partitions_that_are_gone_are_forgotten(clock: list[float]) -> None:
     load = Load()
     load.note(_at(0, 0) | _at(1, 0))
-    load.forget([MirrorPartition("t", "A.t", 1)])
+    load.retain([MirrorPartition("t", "A.t", 1)])
     assert list(load.per_second()) == [MirrorPartition("t", "A.t", 1)]

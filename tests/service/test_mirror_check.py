@@ -12,8 +12,8 @@ from heliograph.copy.signals import Report
 from heliograph.copy.work import Copied, Progress
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.flow_stats import FlowStats
-from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradicted
-from heliograph.service.running_lease import Lease
+from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradictions
+from heliograph.service.running_lease import RunningLease
 from heliograph.wire.cluster import NO_ID, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from logs import Pair, some_records
@@ -35,15 +35,15 @@ def test_a_mirror_that_is_deleted_while_the_source_is_quiet_is_copied_again(
 
     async def main() -> None:
         async with running(only(pair.flow(), topic)) as runner:
-            await until(lambda: runner.status().lag == 0)
+            await until(lambda: runner.view.status().lag == 0)
             await asyncio.to_thread(pair.b.delete, mirror)
             if not pause:
                 await asyncio.to_thread(pair.b.create, mirror, 2)
-            await until(lambda: len(runner.status().notices) == 2, runner.status)
-            await until(lambda: runner.status().lag == 0, runner.status)
+            await until(lambda: len(runner.view.status().notices) == 2, runner.view.status)
+            await until(lambda: runner.view.status().lag == 0, runner.view.status)
             ends = [(await asyncio.to_thread(pair.b.bounds, mirror, one))[1] for one in (0, 1)]
             assert ends == [200, 200]  # so lag is of what is there
-            assert {one.kind for one in runner.status().notices} == {"mirror-recreated"}
+            assert {one.kind for one in runner.view.status().notices} == {"mirror-recreated"}
 
     asyncio.run(main())
     assert [pair.b.read(mirror, one) for one in (0, 1)] == [pair.a.read(topic, one) for one in (0, 1)]
@@ -72,36 +72,38 @@ def _topic(identity: uuid.UUID, error: int = 0) -> dict[str, Topic]:
 
 def test_what_a_mirror_shows_is_compared_with_what_was_copied() -> None:
     at, place = {ONE: Position(10, 10, mirror_id=ID.hex)}, ("A.t", 0)
-    assert contradicted(at, _topic(ID), {place: 10}) == {}
-    assert contradicted(at, _topic(ID), {place: 12}) == {}  # copied on since
-    assert contradicted(at, _topic(ID), {place: 9}) == {ONE: TRUNCATED}
-    assert contradicted(at, _topic(OTHER), {place: 10}) == {ONE: RECREATED}
-    assert contradicted(at, _topic(NO_ID, UNKNOWN_TOPIC_OR_PARTITION), {}) == {ONE: MISSING}
+    assert contradictions(at, _topic(ID), {place: 10}) == {}
+    assert contradictions(at, _topic(ID), {place: 12}) == {}  # copied on since
+    assert contradictions(at, _topic(ID), {place: 9}) == {ONE: TRUNCATED}
+    assert contradictions(at, _topic(OTHER), {place: 10}) == {ONE: RECREATED}
+    assert contradictions(at, _topic(NO_ID, UNKNOWN_TOPIC_OR_PARTITION), {}) == {ONE: MISSING}
     # What cannot be known is no contradiction.
-    assert contradicted(at, _topic(ID), {place: WireError("no leader")}) == {}
-    assert contradicted(at, _topic(NO_ID, 29), {}) == {}
-    assert contradicted(at, _topic(NO_ID), {place: 10}) == {}
-    assert contradicted({ONE: Position(10, 10)}, _topic(ID), {place: 10}) == {}
+    assert contradictions(at, _topic(ID), {place: WireError("no leader")}) == {}
+    assert contradictions(at, _topic(NO_ID, 29), {}) == {}
+    assert contradictions(at, _topic(NO_ID), {place: 10}) == {}
+    assert contradictions({ONE: Position(10, 10)}, _topic(ID), {place: 10}) == {}
 
 
 def test_a_lease_that_was_told_to_begin_anew_is_not_believed_about_before() -> None:
-    account, lease = FlowStats("A->B", lambda: None), Lease("lease", 0, (ONE,))
-    account.keep([ONE])
+    account, lease = FlowStats("A->B", lambda: None), RunningLease("lease", 0, (ONE,))
+    account.retain([ONE])
 
     def report(target: int, stay: int) -> None:
         progress = Progress(Position(target, target, mirror_id=ID.hex), 10, Copied(stay=stay))
-        account.hear(Report("lease", 0, 0, Counts(), {ONE: progress}, ()), lease)
+        account.apply_report(Report("lease", 0, 0, Counts(), {ONE: progress}, ()), lease)
 
     report(10, 0)
     assert account.progress[ONE].position == Position(10, 10)
-    account.forget([ONE])
-    lease.stays.update([ONE])
+    account.forget_positions([ONE])
+    lease.removals.update([ONE])
     report(10, 0)  # was on its way
     assert ONE not in account.progress
     report(3, 1)
     assert account.progress[ONE].position == Position(3, 3)
-    account.forget([ONE])
-    account.hear(Report("next", 0, 0, Counts(), {ONE: Progress(Position(4, 4), 10)}, ()), Lease("next", 0, (ONE,)))
+    account.forget_positions([ONE])
+    account.apply_report(
+        Report("next", 0, 0, Counts(), {ONE: Progress(Position(4, 4), 10)}, ()), RunningLease("next", 0, (ONE,))
+    )
     assert account.progress[ONE].position == Position(4, 4)
 
 

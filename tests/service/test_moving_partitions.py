@@ -35,17 +35,17 @@ def test_no_partition_is_held_by_two_leases_though_one_does_not_hear_that_it_sha
 
     async def main() -> None:
         async with running(flow, "run", deaf) as runner:
-            await until(lambda: len(runner.positions()) == 4)
+            await until(lambda: len(runner.view.positions()) == 4)
             try:
                 await runner.change(replace(flow, tasks_max=2))
-                assert len(runner.tasks()) == 2
+                assert len(runner.view.tasks()) == 2
                 # The second lease has nothing to wait for but the first, which has not ended.
                 await asyncio.to_thread(pair.a.write, topic, some_records(10), 0)
                 assert begun == [0]
             finally:
                 may_end.set()
             await until(lambda: sorted(begun) == [0, 0, 1])
-            await until(lambda: sum(at.source for at in runner.positions().values()) == 50)
+            await until(lambda: sum(at.source for at in runner.view.positions().values()) == 50)
 
     asyncio.run(main())
     assert twice == []

@@ -30,7 +30,7 @@ def test_an_open_transaction_is_shown_until_it_ends(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("heliograph.service.stalled.STALLED_AFTER", 1.0)
-    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.2)
+    monkeypatch.setattr("heliograph.service.status_writer._STATUS_EVERY", 0.2)
     caplog.set_level("INFO")
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
@@ -47,22 +47,22 @@ def test_an_open_transaction_is_shown_until_it_ends(
 
     async def main() -> None:
         async with running(flow) as runner:
-            await until(lambda: len(runner.status().stalled) == 1)
-            (stalled,) = runner.status().stalled
+            await until(lambda: len(runner.view.status().stalled) == 1)
+            (stalled,) = runner.view.status().stalled
             assert (stalled.offset, stalled.count, stalled.producer_id) == (10, 6, transaction.producer_id)
             assert abs(stalled.since - time.time()) < 600
-            assert runner.status().lag == 0
-            assert runner.open_for >= 1.0
-            status = runner.status()
+            assert runner.view.status().lag == 0
+            assert runner.view.open_for >= 1.0
+            status = runner.view.status()
             assert from_json(json.loads(json.dumps(to_json(status)))) == status
             console = Console(width=400, record=True)
             _details(console, status)
             assert f"of producer {transaction.producer_id} is open" in console.export_text()
             await asyncio.to_thread(pair.a.write, topic, some_records(2))
-            await until(lambda: [one.count for one in runner.status().stalled] == [8])
+            await until(lambda: [one.count for one in runner.view.status().stalled] == [8])
             await asyncio.to_thread(producer.commit_transaction)
-            await until(lambda: [at.source for at in runner.positions().values()] == [19])
-            await until(lambda: runner.status().stalled == () and runner.open_for == 0)
+            await until(lambda: [at.source for at in runner.view.positions().values()] == [19])
+            await until(lambda: runner.view.status().stalled == () and runner.view.open_for == 0)
 
     asyncio.run(main())
     producer.close()

@@ -47,16 +47,16 @@ def test_driver_and_leases_go_on_when_the_topic_between_them_is_another(
 
     async def main() -> None:
         async with running(flow) as runner:
-            await until(lambda: runner.leases().renewals >= 2)
+            await until(lambda: runner.view.leases().renewals >= 2)
             await asyncio.to_thread(harm, pair, flow)
             await until(lambda: any("may be lost, so leases" in one.message for one in caplog.records))
-            noticed = runner.leases().renewals
+            noticed = runner.view.leases().renewals
             await asyncio.to_thread(pair.a.write, topic, some_records(10))
             # They get time again, which takes that both sides hear of each other.
-            await until(lambda: runner.leases().renewals >= noticed + 3, lambda: caplog.text)
-            await until(lambda: [at.source for at in runner.positions().values()] == [20])
-            await until(lambda: runner.status().lag == 0)
-            assert runner.leases().failures == 0
+            await until(lambda: runner.view.leases().renewals >= noticed + 3, lambda: caplog.text)
+            await until(lambda: [at.source for at in runner.view.positions().values()] == [20])
+            await until(lambda: runner.view.status().lag == 0)
+            assert runner.view.leases().failures == 0
             assert any(name in one.message for one in caplog.records if one.levelno == logging.WARNING)
 
     asyncio.run(main())
@@ -86,14 +86,14 @@ def test_a_topic_with_too_few_partitions_is_told_and_not_waited_for(pair: Pair, 
 def test_a_status_that_cannot_be_told_does_not_end_the_telling(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.05)
+    monkeypatch.setattr("heliograph.service.status_writer._STATUS_EVERY", 0.05)
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     told: list[object] = []
 
     async def main() -> None:
         async with running(flow) as runner:
-            real = runner.status
+            real = runner.view.status
 
             def broken(most: int | None = None) -> object:
                 told.append(most)
@@ -101,8 +101,8 @@ def test_a_status_that_cannot_be_told_does_not_end_the_telling(
                     raise ValueError("no such number")
                 return real(most)
 
-            monkeypatch.setattr(runner, "status", broken)
+            monkeypatch.setattr(runner.view, "status", broken)
             await until(lambda: len(told) >= 7)
 
     asyncio.run(main())
-    assert sum("the status cannot be told" in one.message for one in caplog.records) == 1
+    assert sum("the status cannot be written" in one.message for one in caplog.records) == 1

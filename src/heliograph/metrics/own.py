@@ -46,21 +46,21 @@ def _state(deployed: FlowSupervisor | None, fits: bool) -> str:
 
 
 def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
-    status, name = runner.status(), runner.flow.name
+    status, name = runner.view.status(), runner.flow.name
     sheet.put(of.MIRRORS, status.mirrors, name)
     sheet.put(of.TOPICS_FAILED, len(status.failed_topics), name)
-    sheet.put(of.DRIFT, runner.too_wide, name, "partitions")
+    sheet.put(of.DRIFT, runner.view.too_wide, name, "partitions")
     for state in (*_PARTITION_STATES, *(status.states.keys() - set(_PARTITION_STATES))):
         sheet.put(of.PARTITIONS, status.states.get(state, 0), name, state)
     for (reason, final), count in Counter((one.reason, one.final) for one in status.refusals).items():
         sheet.put(of.REFUSALS, count, name, reason, str(final).lower())
     sheet.put(of.COPIED_RECORDS, status.records, name)
     sheet.put(of.COPIED_BYTES, status.size, name)
-    _put_counts(sheet, name, runner.counts())
+    _put_counts(sheet, name, runner.view.counts())
     for kind in (*_KINDS, *(status.events.keys() - set(_KINDS))):
         sheet.put(of.NOTICES, status.events.get(kind, 0), name, kind)
         sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
-    sheet.put(of.OPEN_SECONDS, runner.open_for, name)
+    sheet.put(of.OPEN_SECONDS, runner.view.open_for, name)
     sheet.put(of.OPEN_PARTITIONS, len(status.stalled), name)
     sheet.put(of.OPEN_RECORDS, sum(one.count for one in status.stalled), name)
     _put_leases(sheet, runner)
@@ -85,7 +85,7 @@ def _put_counts(sheet: Sheet, flow: str, counts: Counts) -> None:
 
 
 def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
-    leases, name = runner.leases(), runner.flow.name
+    leases, name = runner.view.leases(), runner.flow.name
     sheet.put(of.LEASES, leases.running, name)
     sheet.put(of.LEASES_WANTED, leases.wanted, name)
     sheet.put(of.LEASE_AGE, leases.oldest, name)
@@ -115,7 +115,7 @@ def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: 
         for one in measures:
             labels = name, one.partition.topic, str(one.partition.partition)
             sheet.put(of.PARTITION_LAG, one.lag, *labels)
-            sheet.put(of.PARTITION_LAG_SECONDS, one.tally.seconds_behind() if one.tally else 0.0, *labels)
+            sheet.put(of.PARTITION_LAG_SECONDS, one.stats.seconds_behind() if one.stats else 0.0, *labels)
 
 
 def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:

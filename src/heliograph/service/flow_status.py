@@ -69,7 +69,7 @@ class MirrorStatus:
     records_per_second: float = 0.0
     bytes_per_second: float = 0.0
 
-    def add(self, state: str, progress: Progress | None, error: str, tally: PartitionStats | None) -> None:
+    def add(self, state: str, progress: Progress | None, error: str, stats: PartitionStats | None) -> None:
         self.partitions += 1
         self.states[state] = self.states.get(state, 0) + 1
         if progress is None:
@@ -78,11 +78,11 @@ class MirrorStatus:
             self.lag += max(0, progress.source_end - progress.position.source)
         if error:
             self.errors.append(error)
-        if tally is not None:
-            self.seconds_behind = max(self.seconds_behind, tally.seconds_behind())
-            self.records += tally.records
-            self.records_per_second += tally.records_lately.per_second()
-            self.bytes_per_second += tally.size_lately.per_second()
+        if stats is not None:
+            self.seconds_behind = max(self.seconds_behind, stats.seconds_behind())
+            self.records += stats.records
+            self.records_per_second += stats.records_lately.per_second()
+            self.bytes_per_second += stats.size_lately.per_second()
 
 
 class Rate:

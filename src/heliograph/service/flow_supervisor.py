@@ -13,8 +13,9 @@ from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.service.flow_runner import FlowRunner, Task, needs_another
+from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.service.flow_view import Task
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -100,7 +101,7 @@ class FlowSupervisor:
         again, self._again = self._again or bool(self.trouble), False
         leases, self._leases_again = self._leases_again, set()
         runner, keeper = self.runner, self.keeper
-        if runner is not None and (flow is None or SOURCE not in flow.parts or needs_another(runner.flow, flow)):
+        if runner is not None and (flow is None or SOURCE not in flow.parts or runner.flow.needs_new_runner(flow)):
             await self._end_runner(runner)
         if flow is None or not flow.parts:
             await self._replace_keeper(None)
@@ -113,8 +114,8 @@ class FlowSupervisor:
             elif self.runner.flow != flow:
                 await self.runner.change(flow)
             elif again:
-                await self.runner.look_again()
-            await self.runner.begin_anew(leases)
+                await self.runner.refresh_topics()
+            await self.runner.restart_leases(leases)
             await self._spark()
         self.start()
 
@@ -162,8 +163,8 @@ class FlowSupervisor:
             await runner.stop()
             await self._copying
             self._copying = None
-        self._last_positions = runner.positions()
-        self._last_tasks = [Task(one.partitions, False) for one in runner.tasks()]
+        self._last_positions = runner.view.positions()
+        self._last_tasks = [Task(one.partitions, False) for one in runner.view.tasks()]
         self.runner = None
         runner.close()
 
@@ -188,11 +189,11 @@ class FlowSupervisor:
 
     def positions(self) -> Mapping[MirrorPartition, Position]:
         """Where copying stands, or stood when it was ended."""
-        return self.runner.positions() if self.runner is not None else self._last_positions
+        return self.runner.view.positions() if self.runner is not None else self._last_positions
 
     def tasks(self) -> list[Task]:
         """The leases that there should be, or those that there were when copying was ended."""
-        return self.runner.tasks() if self.runner is not None else self._last_tasks
+        return self.runner.view.tasks() if self.runner is not None else self._last_tasks
 
     @property
     def copies(self) -> bool:

@@ -92,10 +92,10 @@ class Supervisor:
         copying = self.copying()
         for one in self.deployed.values():
             if one.runner is not None:
-                one.runner.know(copying)
+                one.runner.use_flows(copying)
 
     def status(self) -> list[FlowStatus]:
-        return [runner.status() for runner in self._runners()]
+        return [runner.view.status() for runner in self._runners()]
 
     @property
     def spark_is_up(self) -> bool:
@@ -209,7 +209,7 @@ class Supervisor:
     async def _watch(self) -> None:
         while not self._stop.is_set():
             for runner in self._runners():
-                runner.sample()
+                runner.view.sample()
             if self._until_caught_up and await self._caught_up():
                 return
             if self._spark is not None and self._spark.done():
@@ -246,7 +246,7 @@ class Supervisor:
         left = _LEASES_END + _KEEPERS_END - (time.monotonic() - began)
         await finished(self._keepers(), max(left, _KEEPERS_END) if self._stop.is_set() else _UNHURRIED)
         for runner in self._runners():
-            runner.sample()
+            runner.view.sample()
             runner.close()
         for keeper in self._keepers():
             keeper.close()
