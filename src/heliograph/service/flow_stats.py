@@ -9,6 +9,7 @@ from heliograph.copy.signals import Report
 from heliograph.copy.work import ALIGNING, Outcome, Progress
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Notice, Refusal
+from heliograph.service.events import PartitionEvent, PartitionNotice, PartitionStopped, emit
 from heliograph.service.flow_status import Rate
 from heliograph.service.load import Load
 from heliograph.service.partition_stats import PartitionStats
@@ -101,7 +102,7 @@ class FlowStats:
             # A lease that ended before it met the refusal again is no proof that the cause is gone.
             if not refusal.final or outcome.progress[partition].position.source > refusal.source_offset:
                 del self.refusals[partition]
-                log.info("%s: %s is being copied again", self._flow_name, partition)
+                emit(log, PartitionEvent(self._flow_name, partition, f"{partition} is being copied again"))
         self._note_refusals(outcome.refusals)
         self._note_notices(lease, 0, outcome.notices)
 
@@ -123,14 +124,14 @@ class FlowStats:
     def _warn_of_clocks(self, partition: MirrorPartition, seconds: float) -> None:
         if len(self._ahead) < _TOPICS_AHEAD:
             self._ahead.add(partition.topic)
-            text = "%s: %s has records from %.0f s ahead of this clock: %s"
             cause = "a producer's clock is wrong or this one, and its latency is shown as 0"
-            log.warning(text, self._flow_name, partition, seconds, cause)
+            text = f"{partition} has records from {seconds:.0f} s ahead of this clock: {cause}"
+            emit(log, PartitionEvent(self._flow_name, partition, text, logging.WARNING))
 
     def _note_notices(self, lease: RunningLease, first: int, notices: tuple[Notice, ...]) -> None:
         """A lease's outcome repeats the notices of its reports: each counts once."""
         for notice in notices[max(0, lease.notices - first) :]:
-            log.warning("%s: %s", self._flow_name, notice)
+            emit(log, PartitionNotice(self._flow_name, notice))
             self.notices.append(notice)
             self.events[notice.kind] += 1
             self.records_of_events[notice.kind] += notice.count
@@ -142,7 +143,7 @@ class FlowStats:
         for refusal in refusals:
             before = self.refusals.get(refusal.partition)
             if before != refusal and not (before is not None and before.reason == refusal.reason == ALIGNING):
-                log.log(logging.ERROR if refusal.final else logging.WARNING, "%s: %s", self._flow_name, refusal)
+                emit(log, PartitionStopped(self._flow_name, refusal))
                 self._note_error(refusal.partition, refused=refusal.reason in _RECORD_REASONS)
                 if not refusal.final:
                     self._refresh()

@@ -12,7 +12,9 @@ from heliograph.copy.signals import Change, change_command, end_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.assignment import Assignor
+from heliograph.service.events import LeaseFailed, Recovered, emit
 from heliograph.service.flow_context import FlowContext
+from heliograph.service.flow_events import CommandNotSent, LeaseOverdue, LeaseWaiting
 from heliograph.service.measures import Leases
 from heliograph.service.running_lease import RunningLease, lease_changes
 from heliograph.wire.errors import WireError
@@ -123,8 +125,7 @@ class LeasePool:
         try:
             await self._commands.send(change_command(changes))
         except WireError as error:
-            text = "%s: the change of partitions cannot be sent to running leases, which end at their deadlines: %s"
-            log.warning(text, self._context.name, error)
+            emit(log, CommandNotSent(self._context.name, "the change of partitions", str(error)))
             for lease in leases:
                 lease.partitions_confirmed = False
             return []
@@ -136,8 +137,7 @@ class LeasePool:
         try:
             await self._commands.send(end_command(leases))
         except WireError as error:
-            text = "%s: the command to end cannot be sent to running leases, which end at their deadlines: %s"
-            log.warning(text, self._context.name, error)
+            emit(log, CommandNotSent(self._context.name, "the command to end", str(error)))
 
     def _start_loops(self) -> None:
         while self._loops is not None and self._loop_count < len(self.assignor.assignment):
@@ -172,11 +172,10 @@ class LeasePool:
         while not self._stop.is_set() and (holder := self._holder_of(number)) is not None:
             waited = time.monotonic() - began
             if waited > _ENDS_WITHIN and errors.is_new(("released", number), holder.id):
-                text = "%s: lease %d waits for lease %s to end, which still holds partitions that are to move"
-                log.warning(text, self._context.name, number, holder.id)
+                emit(log, LeaseWaiting(self._context.name, number, holder.id))
             await asyncio.sleep(_POLL)
         if errors.is_well(("released", number)):
-            log.info("%s: lease %d has its partitions", self._context.name, number)
+            emit(log, Recovered(self._context.name, f"lease {number} has its partitions"))
 
     def _holder_of(self, number: int) -> RunningLease | None:
         wanted = set(self.assignor.partitions(number))
@@ -204,7 +203,7 @@ class LeasePool:
         try:
             while not (await asyncio.wait([outcome], timeout=lease.overdue_in()))[0]:
                 if not lease.overdue_in():
-                    log.warning("%s: lease %s is overdue and is cancelled", self._context.name, lease.id)
+                    emit(log, LeaseOverdue(self._context.name, lease.id))
                     await self._cancel(lease.id)
                     break
             return await outcome
@@ -254,13 +253,13 @@ class LeasePool:
     def _note_recovery(self, lease: RunningLease) -> None:
         self._failed.pop(lease.number, None)
         if self._context.errors.is_well(lease.number):
-            log.info("%s: lease %d runs again", self._context.name, lease.number)
+            emit(log, Recovered(self._context.name, f"lease {lease.number} runs again"))
 
     def _note_failure(self, number: int, error: str) -> None:
         self._failed[number] = error
         self._failures += 1
         if self._context.errors.is_new(number, error):
-            log.error("%s: lease %d failed and is retried: %s", self._context.name, number, error)
+            emit(log, LeaseFailed(self._context.name, number, error))
 
     def error_of(self, number: int) -> str:
         """Why the lease of this index failed, until it runs again; else empty."""

@@ -40,8 +40,9 @@ class LeaseReports:
             try:
                 report = Report.from_record(key, value)
                 is_current = self._context.stats.apply_report(report, lease)
-            except Exception:
-                log.exception("%s: a report of lease %s cannot be decoded and is ignored", self._context.name, lease.id)
+            except Exception as error:  # the lease goes on; its outcome repeats what it reports
+                if self._context.errors.is_new(("report", lease.id), repr(error)):
+                    log.exception("%s: a report of lease %s cannot be read", self._context.name, lease.id)
                 continue
             if is_current:
                 self._pool.note_report(lease)

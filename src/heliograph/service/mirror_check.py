@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping
 
 from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.events import emit
 from heliograph.service.flow_context import FlowContext
+from heliograph.service.flow_events import MirrorsCopiedAgain
 from heliograph.service.lease_pool import LeasePool
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
@@ -18,7 +20,6 @@ MISSING, RECREATED, TRUNCATED = "missing", "recreated", "truncated"
 _CHECK_EVERY = 5.0
 _COST = 50  # the pause is this many times as long as a check, up to:
 _LONGEST_PAUSE = 60.0
-_NAMED = 5  # partitions in a line of the log
 
 
 class MirrorChecker:
@@ -53,8 +54,7 @@ class MirrorChecker:
         stats.forget_positions(lost)
         if MISSING in lost.values():
             self._context.refresh_needed.set()  # which creates the mirror again
-        text = "%s: copied again, as their mirrors do not hold what was copied: %s"
-        log.info(text, self._context.name, _listed(lost))
+        emit(log, MirrorsCopiedAgain(self._context.name, lost))
         await self._pool.copy_again(lost)
         return False
 
@@ -93,9 +93,3 @@ def contradictions(
         elif isinstance(end, int) and end < position.target:
             contradicted[partition] = TRUNCATED
     return contradicted
-
-
-def _listed(lost: Mapping[MirrorPartition, str]) -> str:
-    named = [f"{partition} (mirror {why})" for partition, why in sorted(lost.items())[:_NAMED]]
-    more = len(lost) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more else "")

@@ -8,7 +8,9 @@ from heliograph.control.topic_sync import Synced, sync_topics
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import cycle_of
+from heliograph.service.events import TopicEvent, emit
 from heliograph.service.flow_context import FlowContext
+from heliograph.service.flow_events import TakeoverBlocked, TopicListIgnored
 from heliograph.wire.cluster import Topic
 
 log = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ class Mirrors:
         if topics is None:
             topics = (await source.metadata(None)).topics
         if not topics and self.partitions:
-            log.warning("%s: cluster %s returned an empty topic list; ignored", flow.name, source.cluster.alias)
+            emit(log, TopicListIgnored(flow.name, source.cluster.alias))
             return False
         cycles = {topic: _cycle(path) for topic in topics if (path := cycle_of(topic, flow, self._flows))}
         rest = {name: topic for name, topic in topics.items() if name not in cycles}
@@ -62,20 +64,19 @@ class Mirrors:
     def _log_changes(self, flow: Flow, synced: Synced) -> None:
         for topic, error in synced.failed.items():
             if self.synced.failed.get(topic) != error:
-                log.error("%s: topic %s is not mirrored: %s", flow.name, topic, error, extra={"topic": topic})
+                emit(log, TopicEvent(flow.name, topic, f"topic {topic} is not mirrored: {error}", logging.ERROR))
         for topic, count in synced.too_wide.items():
             if self.synced.too_wide.get(topic) != count:
                 mirror, wanted = flow.mirror_name(topic), synced.partitions[topic]
-                text = "%s: mirror %s has %d partitions and its topic %d"
-                log.warning(text, flow.name, mirror, count, wanted, extra={"topic": topic})
+                text = f"mirror {mirror} has {count} partitions and its topic {wanted}"
+                emit(log, TopicEvent(flow.name, topic, text, logging.WARNING))
         for topic in self.synced.partitions.keys() - synced.partitions.keys() - synced.failed.keys():
-            extra = {"topic": topic}
             if flow.selects(topic):
-                text = "%s: topic %s no longer exists on the source; its mirror stays as it is"
-                log.warning(text, flow.name, topic, extra=extra)
+                text = f"topic {topic} no longer exists on the source; its mirror stays as it is"
+                emit(log, TopicEvent(flow.name, topic, text, logging.WARNING))
             else:
-                text = "%s: topic %s is no longer selected; its mirror stays as it is"
-                log.info(text, flow.name, topic, extra=extra)
+                text = f"topic {topic} is no longer selected; its mirror stays as it is"
+                emit(log, TopicEvent(flow.name, topic, text))
 
     async def take_over(self, again: Collection[MirrorPartition], *, at_start: bool) -> None:
         """Takes over from MM2 what is new, and what is to be tried again. A running MM2 keeps a flow from starting."""
@@ -86,7 +87,7 @@ class Mirrors:
         except StillRunning as running:
             if at_start:
                 raise
-            log.error("%s: %s", context.name, running)
+            emit(log, TakeoverBlocked(context.name, str(running)))
             return
         tell(context.flow, outcome)
         self._taken_over.update(set(fresh) - outcome.refused.keys())

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heliograph.service.events import emit
+from heliograph.service.flow_events import OtherRunGone, OtherRunStarted
 from heliograph.wire.records import Record
 
 log = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ class OtherRuns:
             self._last[run_id] = time.monotonic()
             if at - other.since >= self._interval and run_id not in self._reported:
                 self._reported.add(run_id)
-                log.warning("%s: %s", self._flow_name, other)
+                emit(log, OtherRunStarted(self._flow_name, str(other)))
 
     def running(self) -> tuple[OtherRun, ...]:
         """Those that go on; the others are forgotten."""
@@ -61,7 +63,7 @@ class OtherRuns:
             del self._last[run_id]
             if run_id in self._reported:
                 self._reported.remove(run_id)
-                log.info("%s: the other process (run %s) no longer runs this flow", self._flow_name, gone.run_id)
+                emit(log, OtherRunGone(self._flow_name, gone.run_id))
         return tuple(self._runs[run_id] for run_id in sorted(self._reported))
 
 

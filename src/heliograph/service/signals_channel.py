@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable
 
 from heliograph.control.internal_topic_setup import MissingTopics, ensure_signals_topic
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
+from heliograph.service.events import emit
 from heliograph.service.flow_context import FlowContext
+from heliograph.service.flow_events import ReportsNotRead, SignalsLost, SignalsMissing
 from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.following import Follower
@@ -75,15 +77,14 @@ class SignalsChannel:
         try:
             missing = (await context.target.metadata([self.topic])).topics[self.topic].error
             if missing and context.errors.is_new("signals", "missing"):
-                log.warning("%s: internal topic %s is missing: it is created again", context.name, self.topic)
+                emit(log, SignalsMissing(context.name, self.topic))
             await ensure_signals_topic(context.flow, context.target)
             context.errors.is_well("signals")
         except (WireError, MissingTopics) as error:
             if context.errors.is_new("signals", str(error)):
-                log.warning("%s: reports of leases cannot be read: %s", context.name, error)
+                emit(log, ReportsNotRead(context.name, str(error)))
 
     def _on_loss(self, what: str) -> None:
-        effect = "reports and commands may be lost, so leases that run end at their deadlines and start again"
-        log.warning("%s: %s; %s", self._context.name, what, effect)
+        emit(log, SignalsLost(self._context.name, what))
         self.next_offset = 0
         self.lost_at = time.monotonic()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from heliograph.copy.work import Progress
 from heliograph.model.partitions import MirrorPartition
+from heliograph.service.events import PartitionEvent, emit
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.open_transactions import open_transactions
 
@@ -65,7 +66,8 @@ class StalledPartitions:
     def _clear(self, partition: MirrorPartition) -> None:
         if self._stalled.pop(partition, None) is not None and partition in self._reported:
             self._reported.remove(partition)
-            log.info("%s: %s can be read on: the transaction has ended", self._flow_name, partition)
+            text = f"{partition} can be read on: the transaction has ended"
+            emit(log, PartitionEvent(self._flow_name, partition, text))
 
     async def look(self, source: ClusterClient) -> None:
         """Finds the producers of the open transactions, and reports each once."""
@@ -94,13 +96,15 @@ class StalledPartitions:
         )
 
     def _report(self, stalled: list[Stalled]) -> None:
-        of_producer = Counter(partition.producer_id for partition in stalled)
-        for partition in stalled:
-            if of_producer[partition.producer_id]:  # one line for all partitions of a producer
-                others = of_producer.pop(partition.producer_id) - 1
+        of_producer = Counter(transaction.producer_id for transaction in stalled)
+        for transaction in stalled:
+            if of_producer[transaction.producer_id]:  # one event for all partitions of a producer
+                others = of_producer.pop(transaction.producer_id) - 1
                 more = f" (and {others} more partitions of that producer)" if others else ""
-                log.warning("%s: %s%s", self._flow_name, partition, more)
-            self._reported.add(partition.partition)
+                emit(
+                    log, PartitionEvent(self._flow_name, transaction.partition, f"{transaction}{more}", logging.WARNING)
+                )
+            self._reported.add(transaction.partition)
 
     def _is_unmoved(self, before: Stalled) -> bool:
         current = self._stalled.get(before.partition)

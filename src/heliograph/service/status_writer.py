@@ -1,15 +1,16 @@
 """Writes a flow's status to its signals topic every few seconds, and notices other processes that do."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 
 from heliograph.copy.log_levels import levels
 from heliograph.copy.signals import levels_command
 from heliograph.model.internal_topics import STATUS
+from heliograph.service.events import emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.service.flow_status import FlowStatus, to_json
+from heliograph.service.flow_events import StatusNotWritten
+from heliograph.service.flow_status import FlowStatus, encode
 from heliograph.service.other_runs import OtherRuns
 from heliograph.service.signals_channel import SignalsChannel
 from heliograph.wire.errors import BrokerError, WireError
@@ -44,21 +45,19 @@ class StatusWriter:
             except WireError as error:
                 # Leases cannot report, either: nothing else tells that their reports are missing.
                 lasting = isinstance(error, BrokerError) and not error.transient
-                is_loud = lasting and self._context.errors.is_new("status", str(error))
-                log.log(
-                    logging.WARNING if is_loud else logging.DEBUG,
-                    "%s: status and progress cannot be written to %s: %s",
-                    *(self._context.name, self._signals.topic, error),
-                )
+                failure = StatusNotWritten(self._context.name, self._signals.topic, str(error))
+                if lasting and self._context.errors.is_new("status", str(error)):
+                    emit(log, failure)
+                else:
+                    log.debug("%s", failure)
             except Exception as error:  # copying goes on: a status is only shown
                 if self._context.errors.is_new("status", repr(error)):
                     log.exception("%s: the status cannot be written", self._context.name)
             await asyncio.sleep(_STATUS_EVERY)
 
     async def _write(self, status: FlowStatus) -> None:
-        value = json.dumps(to_json(status), separators=(",", ":")).encode()
         topic = await self._signals.metadata()
-        offset = await write(self._context.target, topic, STATUS, [(b"status", value)])
+        offset = await write(self._context.target, topic, STATUS, [(b"status", encode(status))])
         start, self._position = self._position, offset + 1
         if start < offset:  # others have written since our last status
             records = [record async for record in read(self._context.target, topic, STATUS, start, offset)]

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.service.catch_up import CatchUpGoals
+from heliograph.service.events import Recovered, TopicsNotRefreshed, emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.mirrors import Mirrors
@@ -56,10 +57,10 @@ class TopicWatcher:
                 elif began - self._pool.assignor.computed_at >= _REASSIGN_EVERY:
                     await self._pool.assign(self._mirrors.partitions)
                 if context.errors.is_well("topics"):
-                    log.info("%s: topics are refreshed again", context.name)
+                    emit(log, Recovered(context.name, "topics are refreshed again"))
             except WireError as error:
                 if context.errors.is_new("topics", str(error)):
-                    log.warning("%s: topics could not be refreshed: %s", context.name, error)
+                    emit(log, TopicsNotRefreshed(context.name, str(error)))
             except Exception:  # leases go on with the topics that are known
                 log.exception("%s: topics could not be refreshed", context.name)
             took = time.monotonic() - began
