@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.service.error_log import ErrorLog
+from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_stats import FlowStats
 from heliograph.wire.cluster import ClusterClient
 
@@ -17,9 +18,7 @@ class FlowContext:
 
     flow: Flow
     run_id: str
-    source: ClusterClient
-    target: ClusterClient
-    ledger: Ledger
+    clients: FlowClients
     refresh_needed: asyncio.Event
     stats: FlowStats
     errors: ErrorLog
@@ -27,3 +26,15 @@ class FlowContext:
     @property
     def name(self) -> str:
         return self.flow.name
+
+    @property
+    def source(self) -> ClusterClient:
+        return self.clients.source
+
+    @property
+    def target(self) -> ClusterClient:
+        return self.clients.target
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.clients.ledger

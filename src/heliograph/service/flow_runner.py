@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Collection
 
 from heliograph.control.preserve_check import check
-from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.catch_up import CatchUpGoals
 from heliograph.service.error_log import ErrorLog
+from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.flow_stats import SHOWN, FlowStats
 from heliograph.service.flow_view import FlowView
@@ -19,7 +19,6 @@ from heliograph.service.mirrors import Mirrors
 from heliograph.service.signals_channel import SignalsChannel
 from heliograph.service.status_writer import StatusWriter
 from heliograph.service.topic_watcher import TopicWatcher
-from heliograph.wire.cluster import ClusterClient
 
 
 class FlowRunner:
@@ -30,14 +29,15 @@ class FlowRunner:
         run_lease: RunLease,
         cancel_lease: CancelLease,
         run_id: str,
-        ledger: Ledger | None = None,
+        clients: FlowClients | None = None,
     ) -> None:
-        source, target = ClusterClient(flow.source), ClusterClient(flow.target)
-        if ledger is None:
-            ledger = Ledger(target, flow.source.alias)
+        """Without `clients`, it makes and closes its own."""
+        self._own_clients = FlowClients(flow) if clients is None else None
+        clients = clients or self._own_clients
+        assert clients is not None
         refresh_needed = asyncio.Event()
         stats = FlowStats(flow.name, refresh_needed.set)
-        context = FlowContext(flow, run_id, source, target, ledger, refresh_needed, stats, ErrorLog())
+        context = FlowContext(flow, run_id, clients, refresh_needed, stats, ErrorLog())
         self._context = context
         self._mirrors = Mirrors(context, flows)
         self._signals = SignalsChannel(context)
@@ -87,8 +87,8 @@ class FlowRunner:
         await self._pool.stop()
 
     def close(self) -> None:
-        self._context.source.close()
-        self._context.target.close()
+        if self._own_clients is not None:
+            self._own_clients.close()
 
     async def change(self, flow: Flow) -> None:
         """Goes on with other settings. What leases do not use takes effect while they run."""

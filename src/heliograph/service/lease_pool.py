@@ -174,7 +174,7 @@ class LeasePool:
             if waited > _ENDS_WITHIN and errors.is_new(("released", number), holder.id):
                 emit(log, LeaseWaiting(self._context.name, number, holder.id))
             await asyncio.sleep(_POLL)
-        if errors.is_well(("released", number)):
+        if errors.recovered(("released", number)):
             emit(log, Recovered(self._context.name, f"lease {number} has its partitions"))
 
     def _holder_of(self, number: int) -> RunningLease | None:
@@ -252,7 +252,7 @@ class LeasePool:
 
     def _note_recovery(self, lease: RunningLease) -> None:
         self._failed.pop(lease.number, None)
-        if self._context.errors.is_well(lease.number):
+        if self._context.errors.recovered(lease.number):
             emit(log, Recovered(self._context.name, f"lease {lease.number} runs again"))
 
     def _note_failure(self, number: int, error: str) -> None:

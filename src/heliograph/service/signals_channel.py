@@ -79,7 +79,7 @@ class SignalsChannel:
             if missing and context.errors.is_new("signals", "missing"):
                 emit(log, SignalsMissing(context.name, self.topic))
             await ensure_signals_topic(context.flow, context.target)
-            context.errors.is_well("signals")
+            context.errors.recovered("signals")
         except (WireError, MissingTopics) as error:
             if context.errors.is_new("signals", str(error)):
                 emit(log, ReportsNotRead(context.name, str(error)))

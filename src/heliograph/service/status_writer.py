@@ -41,7 +41,7 @@ class StatusWriter:
             try:
                 await self._write(status())
                 await self._send_levels()
-                self._context.errors.is_well("status")
+                self._context.errors.recovered("status")
             except WireError as error:
                 # Leases cannot report, either: nothing else tells that their reports are missing.
                 lasting = isinstance(error, BrokerError) and not error.transient

@@ -56,7 +56,7 @@ class TopicWatcher:
                     await self.refresh(topics)
                 elif began - self._pool.assignor.computed_at >= _REASSIGN_EVERY:
                     await self._pool.assign(self._mirrors.partitions)
-                if context.errors.is_well("topics"):
+                if context.errors.recovered("topics"):
                     emit(log, Recovered(context.name, "topics are refreshed again"))
             except WireError as error:
                 if context.errors.is_new("topics", str(error)):
