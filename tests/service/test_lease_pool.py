@@ -175,10 +175,10 @@ def test_a_lease_that_fails_is_retried_and_its_error_is_shown_until_it_runs_agai
                 await until(lambda count=count: len(scene.engine.works) == count)  # type: ignore[misc]
                 scene.engine.fail(scene.running()[0], ValueError("first line\nlast line"))
             await until(lambda: len(scene.engine.works) == 4)
-            assert scene.pool.error_of(0) == "ValueError: last line"
+            assert scene.pool.failures.error_of(0) == "ValueError: last line"
             assert scene.pool.measure().failures == 3
             scene.engine.end_all()
-            await until(lambda: scene.pool.error_of(0) == "")
+            await until(lambda: scene.pool.failures.error_of(0) == "")
 
     asyncio.run(main())
     levels = [(record.levelname, record.message) for record in caplog.records]

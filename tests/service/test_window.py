@@ -17,4 +17,5 @@ def test_the_mean_of_a_topic_is_that_of_all_its_values() -> None:
     for order in (measures, measures[::-1]):
         merged = totals_by(lambda measure: measure.partition.topic, order)["t"].ages
         assert merged == Spread((8 * 10 + 100 + 1000) / 10, 10, 1000)
-        assert merged is not None and merged.count == 10
+        assert merged is not None
+        assert merged.count == 10

@@ -35,9 +35,10 @@ class FlowView:
 
     def tasks(self) -> list[Task]:
         """The leases of the assignment. One is in trouble if it failed, or if a partition of it is stopped."""
+        pool = self._pool
         return [
-            Task(partitions, self._pool.is_started, self._pool.error_of(number) or self._refusals_in(partitions))
-            for number, partitions in enumerate(self._pool.assignor.assignment)
+            Task(partitions, pool.is_started, pool.failures.error_of(number) or self._refusals_in(partitions))
+            for number, partitions in enumerate(pool.assignor.assignment)
         ]
 
     def _refusals_in(self, partitions: Collection[MirrorPartition]) -> str:

@@ -12,9 +12,10 @@ from heliograph.copy.signals import Change, change_command, end_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.assignment import Assignor
-from heliograph.service.events import LeaseFailed, Recovered, emit
+from heliograph.service.events import Recovered, emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.flow_events import CommandNotSent, LeaseOverdue, LeaseWaiting
+from heliograph.service.lease_failures import LeaseFailures
 from heliograph.service.measures import Leases
 from heliograph.service.running_lease import RunningLease, lease_changes
 from heliograph.wire.errors import WireError
@@ -54,8 +55,7 @@ class LeasePool:
         self._stop = asyncio.Event()
         self._loops: asyncio.TaskGroup | None = None
         self._loop_count = 0
-        self._failed: dict[int, str] = {}  # by the lease's number, until it runs again
-        self._failures = 0
+        self.failures = LeaseFailures(context.name)
         self._renewals = 0
         self.is_started = False
 
@@ -161,7 +161,7 @@ class LeasePool:
             except Exception as error:  # whatever a lease fails with, it is retried
                 if self._stop.is_set():
                     return
-                self._note_failure(number, _one_line(error))
+                self.failures.add(number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _until_released(self, number: int) -> None:
@@ -194,7 +194,7 @@ class LeasePool:
             raise
         else:
             self._context.stats.apply_outcome(outcome, lease)
-            self._note_recovery(lease)
+            self.failures.recovered(lease.number)
         finally:
             del self.leases[lease.id]
 
@@ -244,26 +244,8 @@ class LeasePool:
 
     def note_renewal(self, lease: RunningLease) -> None:
         lease.extend(self._context.flow.lease_seconds)
-        self._note_recovery(lease)
+        self.failures.recovered(lease.number)
         self._renewals += 1
-
-    def note_report(self, lease: RunningLease) -> None:
-        self._failed.pop(lease.number, None)
-
-    def _note_recovery(self, lease: RunningLease) -> None:
-        self._failed.pop(lease.number, None)
-        if self._context.errors.recovered(lease.number):
-            emit(log, Recovered(self._context.name, f"lease {lease.number} runs again"))
-
-    def _note_failure(self, number: int, error: str) -> None:
-        self._failed[number] = error
-        self._failures += 1
-        if self._context.errors.is_new(number, error):
-            emit(log, LeaseFailed(self._context.name, number, error))
-
-    def error_of(self, number: int) -> str:
-        """Why the lease of this index failed, until it runs again; else empty."""
-        return self._failed.get(number, "")
 
     def measure(self) -> Leases:
         running = [lease.age() for lease in self.leases.values() if lease.is_running]
@@ -271,7 +253,7 @@ class LeasePool:
             wanted=len(self.assignor.assignment),
             running=len(running),
             oldest=max(running, default=0.0),
-            failures=self._failures,
+            failures=self.failures.count,
             renewals=self._renewals,
             arrangements=self.assignor.changes,
             since=time.monotonic() - self.assignor.changed_at,

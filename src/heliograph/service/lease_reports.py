@@ -45,7 +45,7 @@ class LeaseReports:
                     log.exception("%s: a report of lease %s cannot be read", self._context.name, lease.id)
                 continue
             if is_current:
-                self._pool.note_report(lease)
+                self._pool.failures.clear(lease.number)
                 if report.ask:
                     asking[report.lease] = report
         return asking

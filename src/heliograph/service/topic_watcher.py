@@ -18,8 +18,8 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 # How often to list the source's topics; less often where that takes long.
-LOOK_EVERY = 5.0
-LOOK_COST = 50
+_LIST_EVERY = 5.0
+_LIST_COST = 50
 # Partitions are not handed out again for their load more often than this.
 _REASSIGN_EVERY = 30.0
 _PAUSE = 1.0
@@ -36,7 +36,7 @@ class TopicWatcher:
     async def run(self) -> None:
         """Refreshes at the configured interval, and at once when the source's topics have changed. Without an end."""
         context, needed = self._context, self._context.refresh_needed
-        refreshed, pause = time.monotonic(), LOOK_EVERY
+        refreshed, pause = time.monotonic(), _LIST_EVERY
         while True:
             interval = context.flow.refresh_topics_every
             with suppress(TimeoutError):
@@ -64,7 +64,7 @@ class TopicWatcher:
             except Exception:  # leases go on with the topics that are known
                 log.exception("%s: topics could not be refreshed", context.name)
             took = time.monotonic() - began
-            pause = min(max(LOOK_EVERY, LOOK_COST * took), interval)
+            pause = min(max(_LIST_EVERY, _LIST_COST * took), interval)
             await asyncio.sleep(min(_PAUSE, pause))  # however often a refresh is asked for
 
     async def refresh(self, topics: Mapping[str, Topic] | None = None) -> None:
@@ -75,6 +75,6 @@ class TopicWatcher:
             partitions, stats = self._mirrors.partitions, self._context.stats
             stats.retain(partitions)
             self._goals.retain(partitions)
-            unknown = {one for one, refusal in stats.refusals.items() if refusal.reason == UNKNOWN_ORIGIN}
+            unknown = {refusal.partition for refusal in stats.refusals.values() if refusal.reason == UNKNOWN_ORIGIN}
             await self._mirrors.take_over(unknown, at_start=not self._pool.is_started)
             await self._pool.assign(partitions)
