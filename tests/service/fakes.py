@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from heliograph.copy.counts import Counts
-from heliograph.copy.ledger import Handed
 from heliograph.copy.work import Outcome, Progress, Work
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
@@ -33,8 +32,9 @@ class FakeLedger:
         if self.errors:
             raise self.errors.pop(0)
 
-    def hand_over(self, wanted: Mapping[tuple[str, int], int | None]) -> Handed:
-        return cast(Handed, dict(wanted))
+    def hand_over(self, wanted: Mapping[tuple[str, int], int | None]) -> Any:
+        """What was asked for."""
+        return dict(wanted)
 
 
 class FakeClients:
@@ -81,7 +81,7 @@ class FakeEngine:
 
     async def run(self, work: Work) -> Outcome:
         self.works.append(work)
-        held = {one for other in self.running() for one in other.partitions} & set(work.partitions)
+        held = {partition for other in self.running() for partition in other.partitions} & set(work.partitions)
         assert not held, f"{held} are copied by two leases"
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._running[work.lease] = future
@@ -98,7 +98,7 @@ class FakeEngine:
         return [work for work in self.works if work.lease in self._running]
 
     def end(self, lease: str, positions: Mapping[MirrorPartition, int] | None = None, **more: Any) -> None:
-        progress = {one: Progress(Position(at, at), at) for one, at in (positions or {}).items()}
+        progress = {partition: Progress(Position(at, at), at) for partition, at in (positions or {}).items()}
         refusals: tuple[Refusal, ...] = more.get("refusals", ())
         self._running[lease].set_result(Outcome(lease, "stopped", Counts(), progress, refusals))
 
