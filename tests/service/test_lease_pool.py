@@ -77,7 +77,7 @@ def test_partitions_are_spread_over_leases_and_the_next_lease_resumes_where_the_
             assert third.partitions == first.partitions
             assert {at.source for at in third.positions.values()} == {7}
             handed: object = third.ledger
-            assert handed == {(one.topic, one.partition): 7 for one in third.partitions}
+            assert handed == {("t", partition.partition): 7 for partition in third.partitions}
 
     asyncio.run(main())
 
@@ -140,7 +140,7 @@ def test_where_a_partition_moves_both_leases_end_and_none_starts_before_it_is_re
             assert len(scene.engine.works) == 1  # the second lease waits for the first
             scene.engine.end(first)
             await until(lambda: len(scene.running()) == 2)
-            assert sorted(one for work in scene.engine.running() for one in work.partitions) == partitions(0, 1, 2, 3)
+            assert sorted(held for work in scene.engine.running() for held in work.partitions) == partitions(0, 1, 2, 3)
 
     asyncio.run(main())
 
@@ -241,7 +241,7 @@ def test_restarting_ends_one_lease_after_the_other() -> None:
             for count in (1, 2):
                 await until(lambda count=count: len(scene.commands.sent) == count)  # type: ignore[misc]
                 (ended,) = json.loads(scene.commands.sent[-1][1])
-                assert len(scene.running()) == 2  # the next one has not been told yet
+                assert len(scene.running()) == 2  # the second is ended when the first has restarted
                 scene.engine.end(ended)
                 await until(lambda count=count: len(scene.engine.works) == 2 + count)  # type: ignore[misc]
             await restarting

@@ -1,4 +1,4 @@
-"""Where partitions move from one lease to another, the one has ended before the other begins."""
+"""Where a partition moves between leases, the old one has ended before the new one starts."""
 
 import asyncio
 from dataclasses import replace

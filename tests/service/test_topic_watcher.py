@@ -173,7 +173,7 @@ def test_a_mirror_that_has_lost_records_is_copied_again(
     async def main() -> None:
         scene = Scene(600.0)
         progress = scene.context.stats.progress
-        progress |= {one: Progress(Position(5, 5), 5) for one in (lost, moved, whole)}
+        progress |= {partition: Progress(Position(5, 5), 5) for partition in (lost, moved, whole)}
 
         async def check(_target: object, _positions: object) -> dict[MirrorPartition, str]:
             progress[moved] = Progress(Position(0, 0), 5)  # its lease has noticed meanwhile
