@@ -46,3 +46,32 @@ def _waits_or_dies(die: asyncio.Event | None) -> Callable[..., Any]:
         raise ZeroDivisionError
 
     return part
+
+
+def test_a_flow_that_is_stopped_ends_even_if_a_part_swallows_a_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As asyncio.gather can."""
+    engine = FakeEngine()
+    swallowed: list[str] = []
+
+    async def part(*_arguments: object) -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if len(swallowed) == len(PARTS):
+                    raise
+                swallowed.append("cancellation")
+
+    async def main() -> None:
+        runner = FlowRunner(FLOW, (FLOW,), engine.run, engine.cancel, "run")
+        for owner, method in (name.split(".") for name in PARTS):
+            monkeypatch.setattr(getattr(runner, owner), method, part)
+        task = asyncio.create_task(runner.run())
+        await asyncio.sleep(0)
+        await runner.stop()
+        async with asyncio.timeout(10):
+            await task
+        runner.close()
+
+    asyncio.run(main())
+    assert len(swallowed) == len(PARTS)

@@ -20,6 +20,8 @@ from heliograph.service.signals_channel import SignalsChannel
 from heliograph.service.status_writer import StatusWriter
 from heliograph.service.topic_watcher import TopicWatcher
 
+_CANCEL_EVERY = 0.1
+
 
 class FlowRunner:
     def __init__(
@@ -79,8 +81,11 @@ class FlowRunner:
                 )
             ]
             await self._pool.run()
-            for task in background:
-                task.cancel()
+            # asyncio.gather swallows a cancellation if one of its parts fails at the same moment: cancel again.
+            while unfinished := [task for task in background if not task.done()]:
+                for task in unfinished:
+                    task.cancel()
+                await asyncio.wait(unfinished, timeout=_CANCEL_EVERY)
 
     async def stop(self) -> None:
         """Asks all running leases to end. They would at their deadline anyway."""
