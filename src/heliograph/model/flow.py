@@ -148,7 +148,7 @@ class ConnectOffsets:
 # The parts of a flow, called after MM2's connectors.
 SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 
-# What a running flow reads anew each time. A field that is named neither here nor in LeaseSettings needs a new runner.
+# A running flow takes changes of these over. A field that is neither here nor in LeaseSettings needs a new runner.
 _CHANGEABLE = (
     *("parts", "topics", "paused_topics", "heartbeats_replication", "replication_factor", "tasks_max"),
     *("refresh_topics_every", "least_partitions", "topic_sync", "offset_syncs", "groups", "heartbeats"),
@@ -204,8 +204,8 @@ class Flow(LeaseSettings):
         return LeaseSettings(**{setting.name: getattr(self, setting.name) for setting in fields(LeaseSettings)})
 
     def needs_new_runner(self, changed: Flow) -> bool:
-        """Whether the flow must be stopped and started again for a change: unless only settings of leases change, and
-        those that a running flow reads anew each time."""
+        """Whether a change needs the flow to be stopped and started again: not if only settings of leases change, and
+        settings that a running flow takes over."""
         names = (*_CHANGEABLE, *(setting.name for setting in fields(LeaseSettings)))
         return replace(self, **{name: getattr(changed, name) for name in names}) != changed
 

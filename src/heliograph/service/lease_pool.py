@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 RunLease = Callable[[Work], Awaitable[Outcome]]
 CancelLease = Callable[[str], Awaitable[None]]
 _PAUSE_AFTER_FAILURE = 1.0
-# How long a lease may take to end before the next one is told to.
+# How long a lease may take to end before the next one gets its command.
 _ENDS_WITHIN = 5.0
 _POLL = 0.02
 
