@@ -17,7 +17,7 @@ from heliograph.copy.work import Work
 from heliograph.model.flow import Reading
 from heliograph.model.internal_topics import COMMANDS, signals_topic
 from heliograph.model.partitions import MirrorPartition
-from heliograph.service.running_lease import Lease, rearranged
+from heliograph.service.running_lease import RunningLease, lease_changes
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
 from logs import Pair, some_records
@@ -136,9 +136,9 @@ def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(
 
 def test_leases_continue_unless_partitions_move_between_them() -> None:
     a, b, c, d, e = (MirrorPartition(name, name, 0) for name in "abcde")
-    leases = [Lease("0", 0, (a, b)), Lease("1", 1, (c,)), Lease("2", 2, (d,))]
-    assert rearranged(leases, [(b, a), (c,), (d,)]) == ({}, [])
-    assert rearranged(leases, [(a,), (c, e), (d,)]) == ({"0": Change((), (b,)), "1": Change((e,), ())}, [])
-    assert rearranged(leases, [(a,), (c, b), (d, e)]) == ({"2": Change((e,), ())}, ["0", "1"])
-    assert rearranged(leases, [(a, b), (c,)]) == ({}, ["2"])
-    assert rearranged(leases, [(a,), (c,), (d,), (b, e)]) == ({}, ["0"])  # the fourth does not run yet
+    leases = [RunningLease("0", 0, (a, b)), RunningLease("1", 1, (c,)), RunningLease("2", 2, (d,))]
+    assert lease_changes(leases, [(b, a), (c,), (d,)]) == ({}, [])
+    assert lease_changes(leases, [(a,), (c, e), (d,)]) == ({"0": Change((), (b,)), "1": Change((e,), ())}, [])
+    assert lease_changes(leases, [(a,), (c, b), (d, e)]) == ({"2": Change((e,), ())}, ["0", "1"])
+    assert lease_changes(leases, [(a, b), (c,)]) == ({}, ["2"])
+    assert lease_changes(leases, [(a,), (c,), (d,), (b, e)]) == ({}, ["0"])  # the fourth does not run yet

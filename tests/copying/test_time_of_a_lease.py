@@ -13,7 +13,7 @@ from heliograph.copy.signals import Grant, Report, grant_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, signals_topic
-from heliograph.service.running_lease import Lease
+from heliograph.service.running_lease import RunningLease
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -95,8 +95,8 @@ def test_the_driver_uses_the_same_clock(monkeypatch: pytest.MonkeyPatch) -> None
     slept = 0.0
     real = time.clock_gettime
     monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
-    lease = Lease("lease", 0, ())
-    lease.goes_on(600.0)
+    lease = RunningLease("lease", 0, ())
+    lease.extend(600.0)
     assert lease.overdue_in() > 600.0
     slept = 3600.0
     assert lease.overdue_in() == 0.0

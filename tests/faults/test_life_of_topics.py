@@ -251,11 +251,11 @@ def test_a_truncated_mirror_is_copied_again_while_the_source_is_quiet(threes: Cl
 
     async def main() -> None:
         async with running(_flow(both, topic, STRICT)) as runner:
-            await until(lambda: runner.status().lag == 0)
+            await until(lambda: runner.view.status().lag == 0)
             await asyncio.to_thread(_elect_uncleanly, threes[1], both.b, [mirror], 2, 3, lose)
-            await until(lambda: runner.status().notices, runner.status)
-            await until(lambda: runner.status().lag == 0, runner.status)
-            (notice,) = runner.status().notices
+            await until(lambda: runner.view.status().notices, runner.view.status)
+            await until(lambda: runner.view.status().lag == 0, runner.view.status)
+            (notice,) = runner.view.status().notices
             assert (notice.kind, notice.count, notice.target_offset) == ("mirror-truncated", 50, 100)
 
     asyncio.run(main())

@@ -9,7 +9,8 @@ from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
-from heliograph.service.flow_runner import FlowRunner, RunLease
+from heliograph.service.flow_runner import FlowRunner
+from heliograph.service.lease_pool import RunLease
 from heliograph.wire.cluster import ClusterClient
 from logs import PATIENCE
 
@@ -41,11 +42,11 @@ async def running(flow: Flow, run_id: str = "", run_lease: RunLease = run_here) 
         runner.close()
 
 
-async def until(what: Callable[[], object], told: Callable[[], object] = lambda: "did not happen in time") -> None:
-    """Wait for it while the flow runs; `told` is what is shown if it does not come."""
+async def until(condition: Callable[[], object], shown: Callable[[], object] = lambda: "not in time") -> None:
+    """Waits for a condition while the flow runs; `shown` is part of the failure if it does not come true."""
     try:
         async with asyncio.timeout(PATIENCE):
-            while not what():
+            while not condition():
                 await asyncio.sleep(0.02)
     except TimeoutError:
-        raise AssertionError(told()) from None
+        raise AssertionError(shown()) from None

@@ -24,14 +24,14 @@ def test_every_partition_is_in_exactly_one_lease_and_no_lease_could_give_one_awa
     for loads, most in changes:
         load = {MirrorPartition("t", "A.t", number): value for number, value in loads.items()}
         before = assign(load, before, most, load)
-        assert sorted(one for lease in before for one in lease) == sorted(load)
+        assert sorted(partition for lease in before for partition in lease) == sorted(load)
         assert len(before) == min(most, len(load))
         if not before:
             continue
-        sums = [sum(1 + load[one] for one in lease) for lease in before]
+        sums = [sum(1 + load[partition] for partition in lease) for lease in before]
         fullest = before[sums.index(max(sums))]
         even = max(sums) <= max(1.251 * sum(sums) / len(sums), min(sums) + 1.001)
-        assert even or all(1 + load[one] >= (max(sums) - min(sums)) * 0.999 for one in fullest)
+        assert even or all(1 + load[partition] >= (max(sums) - min(sums)) * 0.999 for partition in fullest)
 
 
 def test_without_load_leases_are_even_in_number() -> None:
@@ -59,7 +59,7 @@ def test_a_busy_partition_gets_a_lease_for_itself_and_the_others_share() -> None
 
 def test_a_small_change_of_load_moves_nothing() -> None:
     partitions = _partitions(12)
-    load = {one: 100.0 + number for number, one in enumerate(partitions)}
+    load = {partition: 100.0 + number for number, partition in enumerate(partitions)}
     before = assign(partitions, (), 3, load)
-    shaken = {one: value * (0.9 if number % 2 else 1.1) for number, (one, value) in enumerate(load.items())}
+    shaken = {partition: value * (0.9 if number % 2 else 1.1) for number, (partition, value) in enumerate(load.items())}
     assert assign(partitions, before, 3, shaken) == before

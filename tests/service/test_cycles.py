@@ -1,9 +1,9 @@
-"""Topics that would come home under their own name."""
+"""Topics that would return to their cluster under their own name."""
 
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.names import NameFilter
 from heliograph.model.policy import IdentityReplicationPolicy
-from heliograph.service.cycles import comes_home
+from heliograph.service.cycles import cycle_of
 
 
 def _identity(source: str, target: str, topics: str = ".*") -> Flow:
@@ -19,28 +19,28 @@ def _default(source: str, target: str) -> Flow:
     return Flow(Cluster(source, (("h", 1),)), Cluster(target, (("h", 1),)))
 
 
-def test_two_flows_in_opposite_directions_under_identity_names_are_a_circle() -> None:
+def test_two_flows_in_opposite_directions_under_identity_names_are_a_cycle() -> None:
     flows = (_identity("A", "B"), _identity("B", "A"))
-    assert comes_home("orders", flows[0], flows) == ("A->B", "B->A")
-    assert comes_home("orders", flows[1], flows) == ("B->A", "A->B")
+    assert cycle_of("orders", flows[0], flows) == ("A->B", "B->A")
+    assert cycle_of("orders", flows[1], flows) == ("B->A", "A->B")
 
 
-def test_a_ring_of_three_is_a_circle() -> None:
+def test_three_flows_in_a_ring_are_a_cycle() -> None:
     flows = (_identity("A", "B"), _identity("B", "C"), _identity("C", "A"))
-    assert comes_home("orders", flows[0], flows) == ("A->B", "B->C", "C->A")
+    assert cycle_of("orders", flows[0], flows) == ("A->B", "B->C", "C->A")
 
 
-def test_disjoint_topics_are_none() -> None:
+def test_flows_with_disjoint_topics_are_no_cycle() -> None:
     flows = (_identity("A", "B", "eu-.*"), _identity("B", "A", "us-.*"))
-    assert comes_home("eu-orders", flows[0], flows) == ()
-    assert comes_home("us-orders", flows[1], flows) == ()
+    assert cycle_of("eu-orders", flows[0], flows) == ()
+    assert cycle_of("us-orders", flows[1], flows) == ()
 
 
 def test_prefixes_of_the_default_policy_keep_topics_apart() -> None:
     flows = (_default("A", "B"), _default("B", "A"))
-    assert comes_home("orders", flows[0], flows) == ()
+    assert cycle_of("orders", flows[0], flows) == ()
 
 
-def test_a_chain_is_none() -> None:
+def test_a_chain_is_no_cycle() -> None:
     flows = (_identity("A", "B"), _identity("B", "C"))
-    assert comes_home("orders", flows[0], flows) == ()
+    assert cycle_of("orders", flows[0], flows) == ()

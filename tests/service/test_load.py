@@ -18,7 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_load_is_what_comes_in_and_what_has_piled_up(clock: list[float]) -> None:
+def test_load_is_what_comes_in_and_the_backlog(clock: list[float]) -> None:
     load = Load()
     load.note(_at(0, 0) | _at(1, 0, lag=3000))
     clock[0] += 10
@@ -27,7 +27,7 @@ def test_load_is_what_comes_in_and_what_has_piled_up(clock: list[float]) -> None
     assert (busy, behind) == (100.0, 100.0)
 
 
-def test_what_has_become_idle_weighs_nothing_after_a_while(clock: list[float]) -> None:
+def test_an_idle_partition_has_no_load_after_a_while(clock: list[float]) -> None:
     load = Load()
     load.note(_at(0, 0))
     clock[0] += 10
@@ -36,7 +36,7 @@ def test_what_has_become_idle_weighs_nothing_after_a_while(clock: list[float]) -
     assert set(load.per_second().values()) == {0.0}
 
 
-def test_a_flows_limit_is_shared_out_by_load(clock: list[float]) -> None:
+def test_a_flows_limit_is_divided_by_load(clock: list[float]) -> None:
     load = Load()
     load.note(_at(0, 0, lag=30 * 299) | _at(1, 0, lag=30 * 99))
     both = [MirrorPartition("t", "A.t", number) for number in range(2)]
@@ -44,8 +44,8 @@ def test_a_flows_limit_is_shared_out_by_load(clock: list[float]) -> None:
     assert load.share(both, both) == 1.0
 
 
-def test_partitions_that_are_gone_are_forgotten(clock: list[float]) -> None:
+def test_other_partitions_are_forgotten(clock: list[float]) -> None:
     load = Load()
     load.note(_at(0, 0) | _at(1, 0))
-    load.forget([MirrorPartition("t", "A.t", 1)])
+    load.retain([MirrorPartition("t", "A.t", 1)])
     assert list(load.per_second()) == [MirrorPartition("t", "A.t", 1)]

@@ -1,4 +1,4 @@
-"""A mirror that does not hold any more what was copied to it is copied again, however quiet its source is."""
+"""A mirror that no longer holds what was copied to it is copied again, even if nothing is written to the source."""
 
 import asyncio
 import json
@@ -12,14 +12,14 @@ from heliograph.copy.signals import Report
 from heliograph.copy.work import Copied, Progress
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.flow_stats import FlowStats
-from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradicted
-from heliograph.service.running_lease import Lease
+from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradictions
+from heliograph.service.running_lease import RunningLease
 from heliograph.wire.cluster import NO_ID, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from logs import Pair, some_records
 from service.runner import running, until
 
-ONE = MirrorPartition("t", "A.t", 0)
+PARTITION = MirrorPartition("t", "A.t", 0)
 ID, OTHER = uuid.uuid4(), uuid.uuid4()
 
 
@@ -27,7 +27,7 @@ ID, OTHER = uuid.uuid4(), uuid.uuid4()
 def test_a_mirror_that_is_deleted_while_the_source_is_quiet_is_copied_again(
     pair: Pair, topic: str, pause: bool
 ) -> None:
-    """Whether others create it before we look, or we do."""
+    """Whether others create the mirror again first, or Heliograph does."""
     pair.a.create(topic, partitions=2)
     for partition in (0, 1):
         pair.a.write(topic, some_records(200), partition)
@@ -35,21 +35,23 @@ def test_a_mirror_that_is_deleted_while_the_source_is_quiet_is_copied_again(
 
     async def main() -> None:
         async with running(only(pair.flow(), topic)) as runner:
-            await until(lambda: runner.status().lag == 0)
+            await until(lambda: runner.view.status().lag == 0)
             await asyncio.to_thread(pair.b.delete, mirror)
             if not pause:
                 await asyncio.to_thread(pair.b.create, mirror, 2)
-            await until(lambda: len(runner.status().notices) == 2, runner.status)
-            await until(lambda: runner.status().lag == 0, runner.status)
-            ends = [(await asyncio.to_thread(pair.b.bounds, mirror, one))[1] for one in (0, 1)]
-            assert ends == [200, 200]  # so lag is of what is there
-            assert {one.kind for one in runner.status().notices} == {"mirror-recreated"}
+            await until(lambda: len(runner.view.status().notices) == 2, runner.view.status)
+            await until(lambda: runner.view.status().lag == 0, runner.view.status)
+            ends = [(await asyncio.to_thread(pair.b.bounds, mirror, partition))[1] for partition in (0, 1)]
+            assert ends == [200, 200]  # so the lag is that of the new mirror
+            assert {notice.kind for notice in runner.view.status().notices} == {"mirror-recreated"}
 
     asyncio.run(main())
-    assert [pair.b.read(mirror, one) for one in (0, 1)] == [pair.a.read(topic, one) for one in (0, 1)]
+    assert [pair.b.read(mirror, partition) for partition in (0, 1)] == [
+        pair.a.read(topic, partition) for partition in (0, 1)
+    ]
 
 
-def test_catching_up_means_that_the_mirrors_have_it(pair: Pair, topic: str) -> None:
+def test_a_flow_has_caught_up_when_its_mirrors_hold_everything(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
     pair.a.write(topic, some_records(100))
     mirror = f"A.{topic}"
@@ -70,47 +72,50 @@ def _topic(identity: uuid.UUID, error: int = 0) -> dict[str, Topic]:
     return {"A.t": Topic("A.t", identity, False, {} if error else {0: 1}, error)}
 
 
-def test_what_a_mirror_shows_is_compared_with_what_was_copied() -> None:
-    at, place = {ONE: Position(10, 10, mirror_id=ID.hex)}, ("A.t", 0)
-    assert contradicted(at, _topic(ID), {place: 10}) == {}
-    assert contradicted(at, _topic(ID), {place: 12}) == {}  # copied on since
-    assert contradicted(at, _topic(ID), {place: 9}) == {ONE: TRUNCATED}
-    assert contradicted(at, _topic(OTHER), {place: 10}) == {ONE: RECREATED}
-    assert contradicted(at, _topic(NO_ID, UNKNOWN_TOPIC_OR_PARTITION), {}) == {ONE: MISSING}
-    # What cannot be known is no contradiction.
-    assert contradicted(at, _topic(ID), {place: WireError("no leader")}) == {}
-    assert contradicted(at, _topic(NO_ID, 29), {}) == {}
-    assert contradicted(at, _topic(NO_ID), {place: 10}) == {}
-    assert contradicted({ONE: Position(10, 10)}, _topic(ID), {place: 10}) == {}
+def test_a_mirror_is_compared_with_the_position() -> None:
+    at, place = {PARTITION: Position(10, 10, mirror_id=ID.hex)}, ("A.t", 0)
+    assert contradictions(at, _topic(ID), {place: 10}) == {}
+    assert contradictions(at, _topic(ID), {place: 12}) == {}  # more was copied since
+    assert contradictions(at, _topic(ID), {place: 9}) == {PARTITION: TRUNCATED}
+    assert contradictions(at, _topic(OTHER), {place: 10}) == {PARTITION: RECREATED}
+    assert contradictions(at, _topic(NO_ID, UNKNOWN_TOPIC_OR_PARTITION), {}) == {PARTITION: MISSING}
+    # What is unknown is no contradiction.
+    assert contradictions(at, _topic(ID), {place: WireError("no leader")}) == {}
+    assert contradictions(at, _topic(NO_ID, 29), {}) == {}
+    assert contradictions(at, _topic(NO_ID), {place: 10}) == {}
+    assert contradictions({PARTITION: Position(10, 10)}, _topic(ID), {place: 10}) == {}
 
 
-def test_a_lease_that_was_told_to_begin_anew_is_not_believed_about_before() -> None:
-    account, lease = FlowStats("A->B", lambda: None), Lease("lease", 0, (ONE,))
-    account.keep([ONE])
+def test_reports_from_before_a_partition_was_dropped_are_ignored() -> None:
+    stats, lease = FlowStats("A->B", lambda: None), RunningLease("lease", 0, (PARTITION,))
+    stats.retain([PARTITION])
 
     def report(target: int, stay: int) -> None:
         progress = Progress(Position(target, target, mirror_id=ID.hex), 10, Copied(stay=stay))
-        account.hear(Report("lease", 0, 0, Counts(), {ONE: progress}, ()), lease)
+        stats.apply_report(Report("lease", 0, 0, Counts(), {PARTITION: progress}, ()), lease)
 
     report(10, 0)
-    assert account.progress[ONE].position == Position(10, 10)
-    account.forget([ONE])
-    lease.stays.update([ONE])
-    report(10, 0)  # was on its way
-    assert ONE not in account.progress
+    assert stats.progress[PARTITION].position == Position(10, 10)
+    stats.forget_positions([PARTITION])
+    lease.removals.update([PARTITION])
+    report(10, 0)  # was sent before
+    assert PARTITION not in stats.progress
     report(3, 1)
-    assert account.progress[ONE].position == Position(3, 3)
-    account.forget([ONE])
-    account.hear(Report("next", 0, 0, Counts(), {ONE: Progress(Position(4, 4), 10)}, ()), Lease("next", 0, (ONE,)))
-    assert account.progress[ONE].position == Position(4, 4)
+    assert stats.progress[PARTITION].position == Position(3, 3)
+    stats.forget_positions([PARTITION])
+    stats.apply_report(
+        Report("next", 0, 0, Counts(), {PARTITION: Progress(Position(4, 4), 10)}, ()),
+        RunningLease("next", 0, (PARTITION,)),
+    )
+    assert stats.progress[PARTITION].position == Position(4, 4)
 
 
-def test_reports_tell_the_mirror_and_those_of_earlier_versions_are_read() -> None:
+def test_reports_have_the_mirrors_id_and_those_of_earlier_versions_are_read() -> None:
     progress = Progress(Position(5, 4, 3, ID.hex), 10, Copied(1, 2, 3, 4, 5), 2, 10)
-    key, value = Report("lease", 1, 0, Counts(), {ONE: progress}, ()).to_record()
-    read = Report.from_record(key, value).changed[ONE]
+    key, value = Report("lease", 1, 0, Counts(), {PARTITION: progress}, ()).to_record()
+    read = Report.from_record(key, value).changed[PARTITION]
     assert (read, read.position.mirror_id, read.position.epoch) == (progress, ID.hex, 3)
     fields = json.loads(value)
     fields["changed"][0].pop()
-    read = Report.from_record(key, json.dumps(fields).encode()).changed[ONE]
+    read = Report.from_record(key, json.dumps(fields).encode()).changed[PARTITION]
     assert (read, read.position.mirror_id) == (progress, "")

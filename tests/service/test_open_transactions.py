@@ -1,4 +1,4 @@
-"""A transaction that nobody ends keeps a partition from being read on, though its lag is 0: that is shown."""
+"""A transaction that is never ended blocks a partition, although its lag is 0: it is shown."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def test_an_open_transaction_is_shown_until_it_ends(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("heliograph.service.stalled.STALLED_AFTER", 1.0)
-    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.2)
+    monkeypatch.setattr("heliograph.service.status_writer._STATUS_EVERY", 0.2)
     caplog.set_level("INFO")
     pair.a.create(topic)
     pair.a.write(topic, some_records(10))
@@ -47,50 +47,50 @@ def test_an_open_transaction_is_shown_until_it_ends(
 
     async def main() -> None:
         async with running(flow) as runner:
-            await until(lambda: len(runner.status().stalled) == 1)
-            (stalled,) = runner.status().stalled
+            await until(lambda: len(runner.view.status().stalled) == 1)
+            (stalled,) = runner.view.status().stalled
             assert (stalled.offset, stalled.count, stalled.producer_id) == (10, 6, transaction.producer_id)
             assert abs(stalled.since - time.time()) < 600
-            assert runner.status().lag == 0
-            assert runner.open_for >= 1.0
-            status = runner.status()
+            assert runner.view.status().lag == 0
+            assert runner.view.open_for >= 1.0
+            status = runner.view.status()
             assert from_json(json.loads(json.dumps(to_json(status)))) == status
             console = Console(width=400, record=True)
             _details(console, status)
             assert f"of producer {transaction.producer_id} is open" in console.export_text()
             await asyncio.to_thread(pair.a.write, topic, some_records(2))
-            await until(lambda: [one.count for one in runner.status().stalled] == [8])
+            await until(lambda: [stalled.count for stalled in runner.view.status().stalled] == [8])
             await asyncio.to_thread(producer.commit_transaction)
-            await until(lambda: [at.source for at in runner.positions().values()] == [19])
-            await until(lambda: runner.status().stalled == () and runner.open_for == 0)
+            await until(lambda: [at.source for at in runner.view.positions().values()] == [19])
+            await until(lambda: runner.view.status().stalled == () and runner.view.open_for == 0)
 
     asyncio.run(main())
     producer.close()
     assert pair.a.read(topic) == pair.b.read(f"A.{topic}")
-    (told,) = [one.message for one in caplog.records if "cannot be read beyond" in one.message]
-    assert same(told.replace(topic, "orders")) == same(blocks()["A transaction hangs"])
-    assert any("the transaction has ended" in one.message for one in caplog.records)
+    (message,) = [record.message for record in caplog.records if "cannot be read beyond" in record.message]
+    assert same(message.replace(topic, "orders")) == same(blocks()["A transaction hangs"])
+    assert any("the transaction has ended" in record.message for record in caplog.records)
 
 
 async def _describe(client: ClusterClient, topic: str) -> Any:
     return await open_transactions(client, (await client.metadata([topic])).topics, [(topic, 0)])
 
 
-def test_transactions_that_end_in_time_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_that_end_in_time_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("heliograph.service.stalled.time.time", lambda: now)
-    one = MirrorPartition("orders", "A.orders", 0)
+    partition = MirrorPartition("orders", "A.orders", 0)
     known = StalledPartitions("A->B")
     at = Progress(Position(10, 10), 10, high_watermark=16)
     for end in (10, 12, 14):
-        known.note({one: replace(at, source_end=end)})
+        known.note({partition: replace(at, source_end=end)})
         now += 50.0
         assert known.seconds() == 50.0
-    known.note({one: replace(at, source_end=16)})
+    known.note({partition: replace(at, source_end=16)})
     assert known.seconds() == 0.0
 
 
-def test_reports_carry_it_and_those_without_it_are_understood() -> None:
+def test_reports_have_the_high_watermark_and_those_without_it_are_read() -> None:
     waits, well = (MirrorPartition(name, f"A.{name}", 0) for name in ("waits", "well"))
     changed = {
         waits: Progress(Position(10, 10), 10, high_watermark=16),

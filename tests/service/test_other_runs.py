@@ -19,11 +19,11 @@ from service.runner import running, until
 
 
 def _status(run_id: str, second: float) -> Record:
-    said = {"name": "A->B", "run_id": run_id, "host": "worker-2"}
-    return Record(0, int(1_800_000_000_000 + second * 1000), b"status", json.dumps(said).encode())
+    fields = {"name": "A->B", "run_id": run_id, "host": "worker-2"}
+    return Record(0, int(1_800_000_000_000 + second * 1000), b"status", json.dumps(fields).encode())
 
 
-def test_a_run_that_goes_on_beside_us_is_told_once_and_that_it_is_gone(
+def test_another_run_is_reported_once_and_so_is_its_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -31,52 +31,52 @@ def test_a_run_that_goes_on_beside_us_is_told_once_and_that_it_is_gone(
     monkeypatch.setattr("heliograph.service.other_runs.time.monotonic", lambda: now)
     runs = OtherRuns("A->B", "mine", 5.0)
     theirs = "1f0c2a9b"
-    runs.hear([_status("mine", 0), _status(theirs, 1), _status("mine", 5)])
-    assert runs.running() == ()  # it may be its last word
-    runs.hear([_status(theirs, 6.1)])
+    runs.apply([_status("mine", 0), _status(theirs, 1), _status("mine", 5)])
+    assert runs.running() == ()  # it may be its last status
+    runs.apply([_status(theirs, 6.1)])
     (other,) = runs.running()
     assert (other.run_id, other.host, other.since) == (theirs, "worker-2", 1_800_000_001)
     assert f"A->B: {other}" == blocks()["Two processes run one flow"] == caplog.records[-1].message
     now = 19.0
-    runs.hear([_status(theirs, 20.0)])
+    runs.apply([_status(theirs, 20.0)])
     assert runs.running() == (other,)
     now = 60.0
     assert runs.running() == ()
-    assert [one.levelname for one in caplog.records] == ["WARNING", "INFO"]
-    runs.hear([_status(theirs, 80.0)])
-    assert runs.running() == ()  # anew
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    runs.apply([_status(theirs, 80.0)])
+    assert runs.running() == ()  # it has to write twice again
 
 
-def test_what_was_written_before_run_ids_counts_as_another_run() -> None:
+def test_a_status_without_a_run_id_is_that_of_another_run() -> None:
     runs = OtherRuns("A->B", "mine", 5.0)
-    runs.hear([Record(0, second * 1000, b"status", b'{"name": "A->B"}') for second in (1, 7)])
-    assert [one.run_id for one in runs.running()] == [""]
+    runs.apply([Record(0, second * 1000, b"status", b'{"name": "A->B"}') for second in (1, 7)])
+    assert [other.run_id for other in runs.running()] == [""]
 
 
 def test_two_processes_that_run_one_flow_notice_each_other(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.3)
+    monkeypatch.setattr("heliograph.service.status_writer._STATUS_EVERY", 0.3)
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
     flow = replace(flow, source=replace(flow.source, alias="two-runs"))
 
     async def main() -> None:
         async with running(flow, "before") as before:
-            await until(lambda: len(before.positions()) == 1)
+            await until(lambda: len(before.view.positions()) == 1)
         async with running(flow, "first") as first:
-            await until(lambda: len(first.positions()) == 1)
-            assert first.status().other_runs == ()
+            await until(lambda: len(first.view.positions()) == 1)
+            assert first.view.status().other_runs == ()
             async with running(flow, "second") as second:
-                await until(lambda: [one.run_id for one in first.status().other_runs] == ["second"])
-                await until(lambda: [one.run_id for one in second.status().other_runs] == ["first"])
-                status = second.status()
+                await until(lambda: [other.run_id for other in first.view.status().other_runs] == ["second"])
+                await until(lambda: [other.run_id for other in second.view.status().other_runs] == ["first"])
+                status = second.view.status()
             assert from_json(json.loads(json.dumps(to_json(status)))) == status
             console = Console(width=300, record=True)
             _details(console, status)
             assert "another process (run first on " in console.export_text()
-            await until(lambda: first.status().other_runs == ())
+            await until(lambda: first.view.status().other_runs == ())
 
     asyncio.run(main())
-    warnings = [one.message for one in caplog.records if "as well, since" in one.message]
-    assert {one.split("(")[1].split()[1] for one in warnings} == {"first", "second"}
+    warnings = [record.message for record in caplog.records if "as well, since" in record.message]
+    assert {warning.split("(")[1].split()[1] for warning in warnings} == {"first", "second"}

@@ -1,4 +1,4 @@
-"""The topic through which driver and leases talk is deleted, or created again, while a flow runs."""
+"""The signals topic is deleted, or created again, while a flow runs."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ def _create_again(pair: Pair, flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("harm", [_delete, _create_again])
-def test_driver_and_leases_go_on_when_the_topic_between_them_is_another(
+def test_leases_are_renewed_again_after_the_signals_topic_is_gone(
     pair: Pair, topic: str, harm: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert callable(harm)
@@ -47,27 +47,27 @@ def test_driver_and_leases_go_on_when_the_topic_between_them_is_another(
 
     async def main() -> None:
         async with running(flow) as runner:
-            await until(lambda: runner.leases().renewals >= 2)
+            await until(lambda: runner.view.leases().renewals >= 2)
             await asyncio.to_thread(harm, pair, flow)
-            await until(lambda: any("may be lost, so leases" in one.message for one in caplog.records))
-            noticed = runner.leases().renewals
+            await until(lambda: any("may be lost, so leases" in record.message for record in caplog.records))
+            noticed = runner.view.leases().renewals
             await asyncio.to_thread(pair.a.write, topic, some_records(10))
-            # They get time again, which takes that both sides hear of each other.
-            await until(lambda: runner.leases().renewals >= noticed + 3, lambda: caplog.text)
-            await until(lambda: [at.source for at in runner.positions().values()] == [20])
-            await until(lambda: runner.status().lag == 0)
-            assert runner.leases().failures == 0
-            assert any(name in one.message for one in caplog.records if one.levelno == logging.WARNING)
+            # For a renewal both must read what the other writes.
+            await until(lambda: runner.view.leases().renewals >= noticed + 3, lambda: caplog.text)
+            await until(lambda: [at.source for at in runner.view.positions().values()] == [20])
+            await until(lambda: runner.view.status().lag == 0)
+            assert runner.view.leases().failures == 0
+            assert any(name in record.message for record in caplog.records if record.levelno == logging.WARNING)
 
     asyncio.run(main())
     assert pair.a.read(topic) == pair.b.read(f"{flow.source.alias}.{topic}")
-    driver = [one.message for one in caplog.records if "may be lost, so leases" in one.message]
-    assert len(driver) == 1  # said once
+    driver = [record.message for record in caplog.records if "may be lost, so leases" in record.message]
+    assert len(driver) == 1  # logged once
     assert on(pair.b, lambda client: last_status(client, flow.source.alias)) is not None
 
 
-def test_a_topic_with_too_few_partitions_is_told_and_not_waited_for(pair: Pair, topic: str) -> None:
-    """Whoever has made it again by hand must hear what is wrong with it."""
+def test_a_signals_topic_with_too_few_partitions_is_an_error(pair: Pair, topic: str) -> None:
+    """Somebody may have created it by hand."""
     flow = only(pair.flow(), topic)
     flow = replace(flow, source=replace(flow.source, alias="narrow"))
     name = signals_topic("narrow")
@@ -83,26 +83,26 @@ def test_a_topic_with_too_few_partitions_is_told_and_not_waited_for(pair: Pair, 
         on(pair.b, lambda client: ensure_signals_topic(flow, client))
 
 
-def test_a_status_that_cannot_be_told_does_not_end_the_telling(
+def test_a_status_that_fails_is_logged_once_and_written_later(
     pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("heliograph.service.flow_runner._STATUS_EVERY", 0.05)
+    monkeypatch.setattr("heliograph.service.status_writer._STATUS_EVERY", 0.05)
     pair.a.create(topic)
     flow = only(pair.flow(), topic)
-    told: list[object] = []
+    calls: list[object] = []
 
     async def main() -> None:
         async with running(flow) as runner:
-            real = runner.status
+            real = runner.view.status
 
             def broken(most: int | None = None) -> object:
-                told.append(most)
-                if len(told) < 5:
+                calls.append(most)
+                if len(calls) < 5:
                     raise ValueError("no such number")
                 return real(most)
 
-            monkeypatch.setattr(runner, "status", broken)
-            await until(lambda: len(told) >= 7)
+            monkeypatch.setattr(runner.view, "status", broken)
+            await until(lambda: len(calls) >= 7)
 
     asyncio.run(main())
-    assert sum("the status cannot be told" in one.message for one in caplog.records) == 1
+    assert sum("the status cannot be written" in record.message for record in caplog.records) == 1

@@ -36,8 +36,8 @@ class Collector:
         put_events(sheet, self._events.counts, flows)
         deployed = {flow: connectors.deployed(flow) for flow in flows}
         runners = {flow: one.runner for flow, one in deployed.items() if one is not None and one.runner is not None}
-        measures = {flow: runner.measures() for flow, runner in runners.items()}
-        put_rebalances(sheet, [runner.leases() for runner in runners.values()])
+        measures = {flow: runner.view.measures() for flow, runner in runners.items()}
+        put_rebalances(sheet, [runner.view.leases() for runner in runners.values()])
         topics = sum(len({one.partition.topic for one in some}) for some in measures.values())
         shown = Detail.asked(detail, topics, sum(map(len, measures.values())))
         for flow, one in deployed.items():
@@ -48,10 +48,10 @@ class Collector:
                 put_copying(sheet, runner, measures[flow], shown)
                 put_source(sheet, runner.flow, measures[flow], shown)
                 source = next((name for name in names if connectors.part(name) == SOURCE), "")
-                put_tasks(sheet, source, runner.tasks(), measures[flow])
-            if one is not None and one.keeper is not None:
-                put_keeping(sheet, one.keeper)
-                put_checkpoints(sheet, one.keeper.flow, one.keeper.checkpoint_ages, shown)
+                put_tasks(sheet, source, runner.view.tasks(), measures[flow])
+            if one is not None and one.syncers is not None:
+                put_keeping(sheet, one.syncers)
+                put_checkpoints(sheet, one.syncers.flow, one.syncers.checkpoint_ages, shown)
         return Families(sheet.families())
 
 

@@ -6,7 +6,7 @@ file and line of each value are known to `heliograph.config` only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from heliograph.model.names import Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, selected, why_left_out
@@ -147,14 +147,33 @@ class ConnectOffsets:
 # The parts of a flow, named after MM2's connectors.
 SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 
+# A running flow takes changes of these over. A field that is neither here nor in LeaseSettings needs a new runner.
+_CHANGEABLE = (
+    *("parts", "topics", "paused_topics", "heartbeats_replication", "replication_factor", "tasks_max"),
+    *("refresh_topics_every", "least_partitions", "topic_sync", "offset_syncs", "groups", "heartbeats"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSettings:
+    """How leases copy. Running leases restart when one of these changes: a setting that leases use belongs here, or to
+    what needs a new runner (see `Flow.needs_new_runner`)."""
+
+    reading: Reading = Reading()
+    writing: Writing = Writing()
+    buffer_memory: int = 64 * MIB  # what one lease may hold in memory
+    lease_seconds: float = 20.0
+    max_bytes_per_second: int = 0  # 0: no limit
+    may_raise_limits: bool = True  # may change a mirror's settings where a source's records need it
+    policies: Policies = Policies()
+
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(LeaseSettings):
     """What is copied from one cluster to another, and how.
 
     `parts` says what of it runs: a flow that is not enabled still writes heartbeats, and MM2's connectors can be
-    deployed one by one. `least_partitions` is how many a mirror has even if its source topic has fewer. `buffer_memory`
-    is what one lease may hold in memory.
+    deployed one by one. `least_partitions` is how many a mirror has even if its source topic has fewer.
     """
 
     source: Cluster
@@ -174,17 +193,20 @@ class Flow:
     groups: Groups = Groups()
     heartbeats: Heartbeats = Heartbeats()
     connect_offsets: ConnectOffsets = ConnectOffsets()
-    reading: Reading = Reading()
-    writing: Writing = Writing()
-    buffer_memory: int = 64 * MIB
-    lease_seconds: float = 20.0
-    max_bytes_per_second: int = 0  # 0: no limit
-    may_raise_limits: bool = True  # may change a mirror's settings where a source's records need it
-    policies: Policies = Policies()
 
     @property
     def name(self) -> str:
         return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def lease_settings(self) -> LeaseSettings:
+        return LeaseSettings(**{setting.name: getattr(self, setting.name) for setting in fields(LeaseSettings)})
+
+    def needs_new_runner(self, changed: Flow) -> bool:
+        """Whether a change needs the flow to be stopped and started again: not if only settings of leases change, and
+        settings that a running flow takes over."""
+        names = (*_CHANGEABLE, *(setting.name for setting in fields(LeaseSettings)))
+        return replace(self, **{name: getattr(changed, name) for name in names}) != changed
 
     @property
     def reads_source(self) -> bool:

@@ -20,7 +20,7 @@ def own_api(connectors: Connectors, states: ConnectorStates, events: Events) -> 
     def flow_status(flow: str) -> dict[str, Any]:
         names = connectors.of_flow(flow)
         deployed = connectors.deployed(flow)
-        copies = deployed.runner.status(_SHOWN) if deployed is not None and deployed.runner is not None else None
+        copies = deployed.runner.view.status(_SHOWN) if deployed is not None and deployed.runner is not None else None
         return {
             "name": flow,
             "connectors": {name: states.status(name)[0].state for name in names},
@@ -72,7 +72,7 @@ def own_api(connectors: Connectors, states: ConnectorStates, events: Events) -> 
         """The mirrors of a flow: partitions by state, lag, rates, and why something is not copied."""
         connectors.of_flow(flow)
         deployed = connectors.deployed(flow)
-        found = deployed.runner.mirrors() if deployed is not None and deployed.runner is not None else []
+        found = deployed.runner.view.mirrors() if deployed is not None and deployed.runner is not None else []
         wanted = [one for one in found if topic in ("", one.topic) and (not state or state in one.states)]
         wanted.sort(key=lambda one: (-((one.lag or 0) if order == "lag" else one.records_per_second), one.topic))
         return [asdict(one) for one in wanted[: max(0, limit)]]

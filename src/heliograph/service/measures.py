@@ -1,4 +1,4 @@
-"""A running flow in numbers, as metrics tell them: read from what is there anyway."""
+"""A running flow in numbers, for the metrics."""
 
 from dataclasses import dataclass
 
@@ -11,32 +11,32 @@ _LATE = 60.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One partition. Without `progress`, nothing is known of it yet."""
+    """One partition. `progress` is None until a lease reports it."""
 
     partition: MirrorPartition
     state: str
     progress: Progress | None
-    tally: PartitionStats | None
+    stats: PartitionStats | None
 
     @property
     def lag(self) -> int:
-        at = self.progress
-        return 0 if at is None else max(0, at.source_end - at.position.source)
+        progress = self.progress
+        return 0 if progress is None else max(0, progress.source_end - progress.position.source)
 
     @property
     def margin(self) -> int | None:
-        """How many offsets the source could delete before it came to what is not copied; None if that is not late, as
-        then it is copied long before."""
-        if self.progress is None or self.tally is None or self.tally.seconds_behind() < _LATE:
+        """How many offsets the source's retention can delete before it deletes records that are not copied; None while
+        the partition is not late."""
+        if self.progress is None or self.stats is None or self.stats.seconds_behind() < _LATE:
             return None
         return max(0, self.progress.position.source - self.progress.source_start)
 
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """How many there should be and are, the seconds that the oldest runs, and what became of others.
+    """How many the assignment has and how many run, the age of the oldest in seconds, and totals.
 
-    `arrangements` is how often partitions were shared out among them, `since` how many seconds ago.
+    `arrangements` is how often the assignment has changed, `since` how many seconds ago it last did.
     """
 
     wanted: int
@@ -50,7 +50,7 @@ class Leases:
 
 @dataclass(frozen=True, slots=True)
 class JobMeasure:
-    """What a flow keeps in sync besides records. `since` is how many seconds ago it last went well."""
+    """What a flow syncs besides records. `since` is how many seconds ago it last succeeded."""
 
     name: str
     failing: bool

@@ -1,46 +1,95 @@
-"""Whether mirrors hold what leases say that they have copied to them: while the source is quiet, nothing else tells."""
+"""Whether mirrors hold what leases have copied to them: while the source is quiet, no lease would notice."""
 
+import asyncio
+import logging
+import time
 from collections.abc import Mapping
 
 from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.events import emit
+from heliograph.service.flow_context import FlowContext
+from heliograph.service.flow_events import MirrorsCopiedAgain
+from heliograph.service.lease_pool import LeasePool
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
 
+log = logging.getLogger(__name__)
+
 MISSING, RECREATED, TRUNCATED = "missing", "recreated", "truncated"
+_CHECK_EVERY = 5.0
+_COST = 50  # the pause is this many times as long as a check, up to:
+_LONGEST_PAUSE = 60.0
 
 
-async def look_at_mirrors(
+class MirrorChecker:
+    def __init__(self, context: FlowContext, pool: LeasePool) -> None:
+        self._context = context
+        self._pool = pool
+
+    async def run(self) -> None:
+        """Without an end."""
+        pause = _CHECK_EVERY
+        while True:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            try:
+                await self.check()
+            except WireError as error:
+                log.debug("%s: mirrors cannot be checked: %s", self._context.name, error)
+            except Exception:  # copying goes on
+                log.exception("%s: mirrors cannot be checked", self._context.name)
+            pause = min(max(_CHECK_EVERY, _COST * (time.monotonic() - began)), _LONGEST_PAUSE)
+
+    async def check(self) -> bool:
+        """Whether all mirrors hold what was copied to them. The others are copied again."""
+        stats = self._context.stats
+        before = stats.positions()
+        contradicted = await check_mirrors(self._context.target, before)
+        now = stats.positions()
+        # Where the position has changed meanwhile, a lease has noticed it itself.
+        lost = {partition: why for partition, why in contradicted.items() if now.get(partition) is before[partition]}
+        if not lost:
+            return not contradicted
+        stats.forget_positions(lost)
+        if MISSING in lost.values():
+            self._context.refresh_needed.set()  # which creates the mirror again
+        emit(log, MirrorsCopiedAgain(self._context.name, lost))
+        await self._pool.copy_again(lost)
+        return False
+
+
+async def check_mirrors(
     target: ClusterClient, positions: Mapping[MirrorPartition, Position]
 ) -> dict[MirrorPartition, str]:
-    """Those whose mirror contradicts the position, and how. One request, and one per leader.
+    """Returns the partitions whose mirror contradicts the position, and how. One request, and one per leader.
 
     The positions must be from before the call: a mirror that only grows cannot end before them then.
     """
     if not positions:
         return {}
-    topics = (await target.metadata({one.mirror for one in positions})).topics
+    topics = (await target.metadata({partition.mirror for partition in positions})).topics
     places = [
-        (one.mirror, one.partition)
-        for one in positions
-        if one.mirror in topics and one.partition in topics[one.mirror].leaders
+        (partition.mirror, partition.partition)
+        for partition in positions
+        if partition.mirror in topics and partition.partition in topics[partition.mirror].leaders
     ]
-    return contradicted(positions, topics, await list_offsets(target, topics, places, LATEST, False))
+    return contradictions(positions, topics, await list_offsets(target, topics, places, LATEST, False))
 
 
-def contradicted(
+def contradictions(
     positions: Mapping[MirrorPartition, Position],
     topics: Mapping[str, Topic],
     ends: Mapping[tuple[str, int], int | WireError],
 ) -> dict[MirrorPartition, str]:
     """What could not be read contradicts nothing."""
-    found = {}
-    for one, at in positions.items():
-        mirror, end = topics.get(one.mirror), ends.get((one.mirror, one.partition))
+    contradicted = {}
+    for partition, position in positions.items():
+        mirror, end = topics.get(partition.mirror), ends.get((partition.mirror, partition.partition))
         if mirror is None or mirror.error == UNKNOWN_TOPIC_OR_PARTITION:
-            found[one] = MISSING
-        elif are_different(at.mirror_id, id_text(mirror.id)):
-            found[one] = RECREATED
-        elif isinstance(end, int) and end < at.target:
-            found[one] = TRUNCATED
-    return found
+            contradicted[partition] = MISSING
+        elif are_different(position.mirror_id, id_text(mirror.id)):
+            contradicted[partition] = RECREATED
+        elif isinstance(end, int) and end < position.target:
+            contradicted[partition] = TRUNCATED
+    return contradicted

@@ -8,7 +8,7 @@ from heliograph.control.topic_sync import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
-from heliograph.service.cycles import comes_home
+from heliograph.service.cycles import cycle_of
 from heliograph.service.partition_position import Missing, PartitionPosition, first_missing, partition_positions
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -51,7 +51,7 @@ async def look_at_offsets(flow: Flow, flows: tuple[Flow, ...], topic: str | None
     source, target = ClusterClient(flow.source), ClusterClient(flow.target)
     try:
         there, here = (await source.metadata(None)).topics, (await target.metadata(None)).topics
-        rest = {name: one for name, one in there.items() if not comes_home(name, flow, flows)}
+        rest = {name: one for name, one in there.items() if not cycle_of(name, flow, flows)}
         mirrored = plan(flow, rest, here).mirrored
         if topic is not None:
             chosen = tuple(name for name in mirrored if topic in (name, flow.mirror_name(name)))

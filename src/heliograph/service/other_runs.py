@@ -6,17 +6,19 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heliograph.service.events import emit
+from heliograph.service.flow_events import OtherRunGone, OtherRunStarted
 from heliograph.wire.records import Record
 
 log = logging.getLogger(__name__)
 
 # A run that has just handed over to us may write once more; one that goes on writes again after an interval.
-_GONE_AFTER = 4  # intervals without a word
+_GONE_AFTER = 4  # intervals without a status
 
 
 @dataclass(frozen=True, slots=True)
 class OtherRun:
-    """`since` is when it was first heard of, in seconds since 1970."""
+    """`since` is the time of its first status, in seconds since 1970."""
 
     run_id: str
     host: str
@@ -29,35 +31,48 @@ class OtherRun:
 
 
 class OtherRuns:
-    def __init__(self, flow_name: str, run_id: str, every: float) -> None:
-        """`every`: how often a run writes its status, in seconds."""
+    def __init__(self, flow_name: str, run_id: str, interval: float) -> None:
+        """`interval`: how often a run writes its status, in seconds."""
         self._flow_name = flow_name
         self._run_id = run_id
-        self._every = every
-        self._heard: dict[str, OtherRun] = {}
+        self._interval = interval
+        self._runs: dict[str, OtherRun] = {}
         self._last: dict[str, float] = {}  # by this process's clock
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def hear(self, records: Iterable[Record]) -> None:
+    def apply(self, records: Iterable[Record]) -> None:
         """What was written to the status partition since we began."""
         for record in records:
-            said = json.loads(record.value or b"{}")
-            run_id, at = str(said.get("run_id", "")), record.timestamp / 1000
-            if record.key != b"status" or run_id == self._run_id:
+            if record.key != b"status":
                 continue
-            other = self._heard.setdefault(run_id, OtherRun(run_id, str(said.get("host", "")), at))
+            run_id, host = _author(record)
+            if run_id == self._run_id:
+                continue
+            at = record.timestamp / 1000
+            other = self._runs.setdefault(run_id, OtherRun(run_id, host, at))
             self._last[run_id] = time.monotonic()
-            if at - other.since >= self._every and run_id not in self._told:
-                self._told.add(run_id)
-                log.warning("%s: %s", self._flow_name, other)
+            if at - other.since >= self._interval and run_id not in self._reported:
+                self._reported.add(run_id)
+                emit(log, OtherRunStarted(self._flow_name, str(other)))
 
     def running(self) -> tuple[OtherRun, ...]:
         """Those that go on; the others are forgotten."""
-        silent_since = time.monotonic() - _GONE_AFTER * self._every
-        for run_id in [one for one, last in self._last.items() if last < silent_since]:
-            gone = self._heard.pop(run_id)
+        silent_since = time.monotonic() - _GONE_AFTER * self._interval
+        for run_id in [run_id for run_id, last in self._last.items() if last < silent_since]:
+            gone = self._runs.pop(run_id)
             del self._last[run_id]
-            if run_id in self._told:
-                self._told.remove(run_id)
-                log.info("%s: the other process (run %s) runs this flow no more", self._flow_name, gone.run_id)
-        return tuple(self._heard[run_id] for run_id in sorted(self._told))
+            if run_id in self._reported:
+                self._reported.remove(run_id)
+                emit(log, OtherRunGone(self._flow_name, gone.run_id))
+        return tuple(self._runs[run_id] for run_id in sorted(self._reported))
+
+
+def _author(record: Record) -> tuple[str, str]:
+    """Run id and host; empty where another version does not write them."""
+    try:
+        fields = json.loads(record.value or b"{}")
+    except ValueError:
+        fields = {}
+    if not isinstance(fields, dict):
+        fields = {}
+    return str(fields.get("run_id", "")), str(fields.get("host", ""))

@@ -1,5 +1,4 @@
-"""What was copied of one partition since its flow runs: totals, rates, how old records were, how long it is behind;
-and what went wrong."""
+"""What was copied of one partition since its flow runs: totals, rates, ages of records, how far behind, errors."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,13 +6,13 @@ from dataclasses import dataclass, field
 from heliograph.copy.work import Copied, Progress
 from heliograph.service.window import Window
 
-_LEASES = 4  # that may still speak of one partition
+_LEASES = 4  # that may still report about one partition
 
 
 @dataclass(slots=True)
 class Errors:
-    """How many records were not taken, how many of these were put aside, and how often anything was logged; `last` is
-    when, in seconds since 1970, 0 for never."""
+    """How many records were refused, how many of these were parked, and how many errors were logged; `last` is when, in
+    seconds since 1970, 0 for never."""
 
     refused: int = 0
     parked: int = 0
@@ -29,8 +28,8 @@ class Errors:
 
 @dataclass(slots=True)
 class PartitionStats:
-    """`newest` and `landed` are of the last batch: its newest record's time and when it landed, in seconds since 1970,
-    0 if unknown. `ages` are those of the newest records when they had landed, in milliseconds."""
+    """`newest` and `landed` are of the last batch: its newest record's time and when it was appended, in seconds since
+    1970, 0 if unknown. `ages` are those of the newest records when they were appended, in milliseconds."""
 
     records: int = 0
     size: int = 0
@@ -40,22 +39,22 @@ class PartitionStats:
     size_lately: Window = field(default_factory=Window)
     ages: Window = field(default_factory=Window)
     errors: Errors = field(default_factory=Errors)
-    _of_leases: dict[tuple[str, int, int], Copied] = field(default_factory=dict)  # of the last few
+    _by_lease: dict[tuple[str, int, int], Copied] = field(default_factory=dict)  # of the last few
     _known_since: float = field(default_factory=time.time)
     _behind_since: float | None = None
     _was_caught_up: bool = False
 
-    def note(self, lease: tuple[str, int, int], at: Progress) -> None:
-        """`lease`: who says so, with its attempt and the partition's stay there. The last word of one may come after
-        the first of the next."""
-        copied = at.copied
-        before = self._of_leases.pop(lease, Copied())
-        self._of_leases[lease] = copied
-        if len(self._of_leases) > _LEASES:
-            del self._of_leases[next(iter(self._of_leases))]
+    def note(self, lease: tuple[str, int, int], progress: Progress) -> None:
+        """`lease` is who reports: its id, its attempt and the partition's stay there. The last report of one may come
+        after the first of the next."""
+        copied = progress.copied
+        before = self._by_lease.pop(lease, Copied())
+        self._by_lease[lease] = copied
+        if len(self._by_lease) > _LEASES:
+            del self._by_lease[next(iter(self._by_lease))]
         if records := copied.records - before.records:
             self._count(records, copied.size - before.size, copied)
-        if at.position.source >= at.source_end:
+        if progress.position.source >= progress.source_end:
             self._behind_since, self._was_caught_up = None, True
         elif self._behind_since is None:
             self._behind_since = time.time() if self._was_caught_up else 0.0
@@ -71,7 +70,8 @@ class PartitionStats:
             self.ages.note(max(0, copied.landed - copied.newest))
 
     def seconds_behind(self) -> float:
-        """How old the oldest record may be that is not copied: since when there is one, or as the last one that was."""
+        """The age that the oldest record may have that is not copied: since the partition is behind, or that of the
+        last record that was copied."""
         if self._behind_since is None:
             return 0.0
         return max(0.0, time.time() - (max(self._behind_since, self.newest) or self._known_since))

@@ -1,8 +1,8 @@
-"""A lease that runs, as the driver knows it."""
+"""A running lease, as the driver knows it."""
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.copy.clock import now
@@ -10,60 +10,67 @@ from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Change
 from heliograph.model.partitions import MirrorPartition
 
-# A lease ends itself at its deadline. One that has not by then is stuck, or Spark has found no place for it yet.
+# A lease ends itself at its deadline. One that still runs this long after it hangs, or Spark has not started it yet.
 _OVERDUE = 60.0
-# One that was not heard of by then has no place yet.
-_HEARD_WITHIN = 5.0
+# A lease without a report after this time waits for a free slot in Spark.
+_REPORTS_WITHIN = 5.0
 
 
 @dataclass(slots=True)
-class Lease:
-    """Its totals so far, and how many of its notices were heard."""
+class RunningLease:
+    """`counts` and `notices` are its totals so far, and how many of its notices have been read."""
 
     id: str
-    number: int  # its place in the assignment
+    number: int  # its index in the assignment
     partitions: tuple[MirrorPartition, ...]
-    heard: bool = False
-    attempt: int = 0  # Spark's, the last that was heard of
+    has_reported: bool = False
+    attempt: int = 0  # Spark's task attempt, of the newest report
     counts: Counts = field(default_factory=Counts)
     notices: int = 0
-    stays: Counter[MirrorPartition] = field(default_factory=Counter)  # how often it was told to leave each
-    is_in_step: bool = True  # False: it could not be told what to copy
-    _born: float = field(default_factory=time.monotonic)
-    _until: float = 0.0
+    removals: Counter[MirrorPartition] = field(default_factory=Counter)  # how often it was told to drop each
+    partitions_confirmed: bool = True  # False: the command with its partitions could not be written
+    _started: float = field(default_factory=time.monotonic)
+    _deadline: float = 0.0
 
-    def goes_on(self, seconds: float) -> None:
-        self._until = now() + seconds
+    def extend(self, seconds: float) -> None:
+        self._deadline = now() + seconds
+
+    def add(self, partitions: tuple[MirrorPartition, ...]) -> None:
+        self.partitions += partitions
+
+    def drop(self, partitions: Collection[MirrorPartition]) -> None:
+        dropped = set(partitions)
+        self.partitions = tuple(partition for partition in self.partitions if partition not in dropped)
 
     def age(self) -> float:
-        return time.monotonic() - self._born
+        return time.monotonic() - self._started
 
     @property
-    def runs(self) -> bool:
-        """As far as can be known: Spark does not say that a lease waits for others to end."""
-        return self.heard or self.age() < _HEARD_WITHIN
+    def is_running(self) -> bool:
+        """As far as can be known: Spark does not tell that a lease waits for a free slot."""
+        return self.has_reported or self.age() < _REPORTS_WITHIN
 
     def overdue_in(self) -> float:
-        return max(0.0, self._until + _OVERDUE - now())
+        return max(0.0, self._deadline + _OVERDUE - now())
 
 
-def rearranged(
-    leases: Sequence[Lease], assignment: Sequence[tuple[MirrorPartition, ...]]
+def lease_changes(
+    leases: Sequence[RunningLease], assignment: Sequence[tuple[MirrorPartition, ...]]
 ) -> tuple[dict[str, Change], list[str]]:
-    """Which running leases go on with partitions added or dropped, and which must end for what there is to copy now:
-    those that are not needed any more, and both where a partition moves from one to another."""
-    held = {one: lease.number for lease in leases for one in lease.partitions}
+    """Returns the leases that go on with partitions added or dropped, and those that must end: the ones without a place
+    in the assignment, and both sides where a partition moves from one lease to another."""
+    holder = {partition: lease.number for lease in leases for partition in lease.partitions}
     moves = {
-        (held[one], number)
+        (holder[partition], number)
         for number, partitions in enumerate(assignment)
-        for one in partitions
-        if held.get(one, number) != number
+        for partition in partitions
+        if holder.get(partition, number) != number
     }
-    numbers = {number for move in moves for number in move}
+    moving = {number for move in moves for number in move}
     changes: dict[str, Change] = {}
     ending: list[str] = []
     for lease in leases:
-        if lease.number >= len(assignment) or lease.number in numbers:
+        if lease.number >= len(assignment) or lease.number in moving:
             ending.append(lease.id)
             continue
         before, after = set(lease.partitions), set(assignment[lease.number])

@@ -8,20 +8,21 @@ from dataclasses import dataclass, replace
 
 from heliograph.copy.work import Progress
 from heliograph.model.partitions import MirrorPartition
+from heliograph.service.events import PartitionEvent, emit
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.open_transactions import open_transactions
 
 log = logging.getLogger(__name__)
 
-# Seconds that the last stable offset stands still before it is said: transactions take a while.
+# Seconds for which the last stable offset must not move before it is logged: transactions take a while.
 STALLED_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """A partition whose last stable offset stands still. `count` offsets are behind it; `since` is when that was first
-    seen, or the time of the transaction's last record if that is earlier, in seconds since 1970; -1 where the producer
-    is not known."""
+    """A partition whose last stable offset does not move. `count` offsets are behind it; `since` is when that was first
+    noticed, or the time of the transaction's last record if that is earlier, in seconds since 1970. `producer_id` is -1
+    if it is unknown."""
 
     partition: MirrorPartition
     offset: int
@@ -43,59 +44,75 @@ class Stalled:
 class StalledPartitions:
     def __init__(self, flow_name: str) -> None:
         self._flow_name = flow_name
-        self._known: dict[MirrorPartition, Stalled] = {}
-        self._told: set[MirrorPartition] = set()
+        self._stalled: dict[MirrorPartition, Stalled] = {}
+        self._reported: set[MirrorPartition] = set()
 
     def note(self, progress: Mapping[MirrorPartition, Progress]) -> None:
-        for one, at in progress.items():
-            before, count = self._known.get(one), at.high_watermark - at.source_end
+        for partition, at in progress.items():
+            before, count = self._stalled.get(partition), at.high_watermark - at.source_end
             if count > 0 and before is not None and before.offset == at.source_end:
-                self._known[one] = replace(before, count=count)
+                self._stalled[partition] = replace(before, count=count)
                 continue
-            self._forget(one)
+            self._clear(partition)
             if count > 0:
-                self._known[one] = Stalled(one, at.source_end, count, time.time())
+                self._stalled[partition] = Stalled(partition, at.source_end, count, time.time())
 
-    def keep(self, partitions: Collection[MirrorPartition]) -> None:
-        """Forget all others: they are not copied any more, or paused."""
-        for one in self._known.keys() - set(partitions):
-            del self._known[one]
-            self._told.discard(one)
+    def retain(self, partitions: Collection[MirrorPartition]) -> None:
+        """Forgets all others: they are not copied any more, or paused."""
+        for partition in self._stalled.keys() - set(partitions):
+            del self._stalled[partition]
+            self._reported.discard(partition)
 
-    def _forget(self, one: MirrorPartition) -> None:
-        if self._known.pop(one, None) is not None and one in self._told:
-            self._told.remove(one)
-            log.info("%s: %s can be read on: the transaction has ended", self._flow_name, one)
+    def _clear(self, partition: MirrorPartition) -> None:
+        if self._stalled.pop(partition, None) is not None and partition in self._reported:
+            self._reported.remove(partition)
+            text = f"{partition} can be read on: the transaction has ended"
+            emit(log, PartitionEvent(self._flow_name, partition, text))
 
     async def look(self, source: ClusterClient) -> None:
-        """Find out whose transactions these are, and say it once."""
+        """Finds the producers of the open transactions, and reports each once."""
         late = time.time() - STALLED_AFTER
-        due = {one: known for one, known in self._known.items() if known.since <= late}
-        places = {(one.topic, one.partition): one for one, known in due.items() if known.producer_id < 0}
+        due = {partition: stalled for partition, stalled in self._stalled.items() if stalled.since <= late}
+        places = {
+            (partition.topic, partition.partition): partition
+            for partition, stalled in due.items()
+            if stalled.producer_id < 0
+        }
         if not places:
             return
         topics = (await source.metadata({topic for topic, _partition in places})).topics
-        for place, found in (await open_transactions(source, topics, places)).items():
-            known = self._known.get(places[place])
-            if known is not None and found and found[0].start == known.offset:
-                since = min(known.since, found[0].last_time / 1000) if found[0].last_time > 0 else known.since
-                self._known[known.partition] = replace(known, producer_id=found[0].producer_id, since=since)
-        still = [self._known[one] for one, known in due.items() if one not in self._told and self._is_still(known)]
-        more = Counter(one.producer_id for one in still)
-        for one in still:
-            if more[one.producer_id]:  # one line for all partitions of a producer
-                others = more.pop(one.producer_id) - 1
-                said = f" (and {others} more partitions of that producer)" if others else ""
-                log.warning("%s: %s%s", self._flow_name, one, said)
-            self._told.add(one.partition)
+        for place, transactions in (await open_transactions(source, topics, places)).items():
+            known = self._stalled.get(places[place])
+            if known is not None and transactions and transactions[0].start == known.offset:
+                oldest = transactions[0]
+                since = min(known.since, oldest.last_time / 1000) if oldest.last_time > 0 else known.since
+                self._stalled[known.partition] = replace(known, producer_id=oldest.producer_id, since=since)
+        self._report(
+            [
+                self._stalled[partition]
+                for partition, stalled in due.items()
+                if partition not in self._reported and self._is_unmoved(stalled)
+            ]
+        )
 
-    def _is_still(self, known: Stalled) -> bool:
-        now = self._known.get(known.partition)
-        return now is not None and now.offset == known.offset
+    def _report(self, stalled: list[Stalled]) -> None:
+        of_producer = Counter(transaction.producer_id for transaction in stalled)
+        for transaction in stalled:
+            if of_producer[transaction.producer_id]:  # one event for all partitions of a producer
+                others = of_producer.pop(transaction.producer_id) - 1
+                more = f" (and {others} more partitions of that producer)" if others else ""
+                emit(
+                    log, PartitionEvent(self._flow_name, transaction.partition, f"{transaction}{more}", logging.WARNING)
+                )
+            self._reported.add(transaction.partition)
 
-    def told(self) -> list[Stalled]:
-        return [self._known[one] for one in sorted(self._told)]
+    def _is_unmoved(self, before: Stalled) -> bool:
+        current = self._stalled.get(before.partition)
+        return current is not None and current.offset == before.offset
+
+    def reported(self) -> list[Stalled]:
+        return [self._stalled[partition] for partition in sorted(self._reported)]
 
     def seconds(self) -> float:
-        """For how long the one that stands still for longest does."""
-        return max((time.time() - one.since for one in self._known.values()), default=0.0)
+        """The longest time for which a last stable offset has not moved."""
+        return max((time.time() - stalled.since for stalled in self._stalled.values()), default=0.0)

@@ -17,21 +17,29 @@ class _Half:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
+    """`count` is the number of values: the weight of `mean` where spreads are merged."""
+
     mean: float
     least: float
     most: float
+    count: int = field(default=1, compare=False)
+
+    def merge(self, other: "Spread") -> "Spread":
+        count = self.count + other.count
+        mean = (self.mean * self.count + other.mean * other.count) / count
+        return Spread(mean, min(self.least, other.least), max(self.most, other.most), count)
 
 
 @dataclass(slots=True)
 class Window:
-    """Two halves, of which the older one is forgotten when the younger one is full."""
+    """Two halves; the older one is dropped when the younger one is full."""
 
-    _last: _Half = field(default_factory=lambda: _Half(time.monotonic()))
-    _before: _Half | None = None
+    _current: _Half = field(default_factory=lambda: _Half(time.monotonic()))
+    _previous: _Half | None = None
 
     def note(self, value: float) -> None:
-        self._turn()
-        half = self._last
+        self._rotate()
+        half = self._current
         half.count += 1
         half.total += value
         half.least, half.most = min(half.least, value), max(half.most, value)
@@ -39,26 +47,28 @@ class Window:
     def per_second(self) -> float:
         """Over half a window at least."""
         halves = self._halves()
-        return sum(one.total for one in halves) / max(time.monotonic() - halves[0].began, _HALF)
+        return sum(half.total for half in halves) / max(time.monotonic() - halves[0].began, _HALF)
 
     def spread(self) -> Spread | None:
-        """None if nothing was noted lately."""
-        halves = [one for one in self._halves() if one.count]
+        """None if there are no values."""
+        halves = [half for half in self._halves() if half.count]
         if not halves:
             return None
+        count = sum(half.count for half in halves)
         return Spread(
-            sum(one.total for one in halves) / sum(one.count for one in halves),
-            min(one.least for one in halves),
-            max(one.most for one in halves),
+            sum(half.total for half in halves) / count,
+            min(half.least for half in halves),
+            max(half.most for half in halves),
+            count,
         )
 
     def _halves(self) -> list[_Half]:
-        self._turn()
-        return [self._last] if self._before is None else [self._before, self._last]
+        self._rotate()
+        return [self._current] if self._previous is None else [self._previous, self._current]
 
-    def _turn(self) -> None:
+    def _rotate(self) -> None:
         now = time.monotonic()
-        since = now - self._last.began
-        if since >= _HALF:
-            self._before = self._last if since < 2 * _HALF else None
-            self._last = _Half(now)
+        age = now - self._current.began
+        if age >= _HALF:
+            self._previous = self._current if age < 2 * _HALF else None
+            self._current = _Half(now)

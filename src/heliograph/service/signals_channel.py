@@ -1,0 +1,90 @@
+"""The internal topic through which driver and running leases talk: commands to them, their reports, the flow's status.
+
+The topic may be deleted or created again while the flow runs.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from heliograph.control.internal_topic_setup import MissingTopics, ensure_signals_topic
+from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
+from heliograph.service.events import emit
+from heliograph.service.flow_context import FlowContext
+from heliograph.service.flow_events import ReportsNotRead, SignalsLost, SignalsMissing
+from heliograph.wire.cluster import Topic
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
+from heliograph.wire.following import Follower
+from heliograph.wire.offsets import LATEST, list_offsets
+from heliograph.wire.records import Record, own_topic, write
+
+log = logging.getLogger(__name__)
+
+_RETRY_AFTER = 1.0
+
+
+class SignalsChannel:
+    """`next_offset` is where a lease that starts now reads commands from. `lost_at` is when records were last found to
+    be lost, by the monotonic clock."""
+
+    def __init__(self, context: FlowContext) -> None:
+        self._context = context
+        self.topic = signals_topic(context.flow.source.alias)
+        self.next_offset = 0
+        self.lost_at = float("-inf")
+        self._progress = Follower(context.target, self.topic, PROGRESS, 0, self._on_loss)
+
+    async def seek_to_end(self) -> int:
+        """Ignores what earlier runs have written. Returns the end of the status partition."""
+        topic = await self.metadata()
+        places = [(self.topic, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
+        offsets = await list_offsets(self._context.target, {self.topic: topic}, places, LATEST, False)
+        ends: list[int] = []
+        for place in places:
+            end = offsets[place]
+            if isinstance(end, WireError):
+                raise end
+            ends.append(end)
+        self.next_offset, self._progress.position, status_end = ends
+        return status_end
+
+    async def metadata(self) -> Topic:
+        return await own_topic(self._context.target, self.topic)
+
+    async def send(self, command: tuple[bytes, bytes]) -> None:
+        """Appends a command for running leases."""
+        topic = await self.metadata()
+        self.next_offset = await write(self._context.target, topic, COMMANDS, [command]) + 1
+
+    async def follow(self, handle: Callable[[list[Record]], Awaitable[None]]) -> None:
+        """Passes on the reports of leases as they are written, without an end."""
+        while True:
+            try:
+                async for records in self._progress.records():
+                    await handle(records)
+            except WireError as error:
+                log.debug("%s: reports of leases cannot be read: %s", self._context.name, error)
+                if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    await self._recreate()
+            except Exception:  # reading goes on: without reports no lease would be renewed
+                log.exception("%s: reports of leases cannot be handled", self._context.name)
+            await asyncio.sleep(_RETRY_AFTER)
+
+    async def _recreate(self) -> None:
+        """The topic is missing, or a partition of it."""
+        context = self._context
+        try:
+            missing = (await context.target.metadata([self.topic])).topics[self.topic].error
+            if missing and context.errors.is_new("signals", "missing"):
+                emit(log, SignalsMissing(context.name, self.topic))
+            await ensure_signals_topic(context.flow, context.target)
+            context.errors.recovered("signals")
+        except (WireError, MissingTopics) as error:
+            if context.errors.is_new("signals", str(error)):
+                emit(log, ReportsNotRead(context.name, str(error)))
+
+    def _on_loss(self, what: str) -> None:
+        emit(log, SignalsLost(self._context.name, what))
+        self.next_offset = 0
+        self.lost_at = time.monotonic()
