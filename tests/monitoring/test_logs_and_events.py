@@ -1,8 +1,10 @@
 """What is logged as JSON, kept as events, posted to a webhook, and shown by `heliograph top`."""
 
+import asyncio
 import json
 import logging
 import sys
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -14,13 +16,25 @@ from heliograph.cli.top import Look, frame, seconds
 from heliograph.config import ConfigError
 from heliograph.model.partitions import MirrorPartition
 from heliograph.model.problems import Notice, Refusal
-from heliograph.service.events import Event, Events
+from heliograph.service.events import (
+    Event,
+    Events,
+    LeaseFailed,
+    LoggedEvent,
+    PartitionEvent,
+    PartitionNotice,
+    PartitionStopped,
+    Recovered,
+    TopicEvent,
+    emit,
+    flow_scope,
+)
 from heliograph.service.flow_status import FlowStatus
-from heliograph.service.notifier import Notifier, message
+from heliograph.service.notifier import Notifier, webhook_body
 from logs import until
 from monitoring.conftest import FLOW, LOST, NOT_MIRRORED, SECRET, STOPPED, WELL, Watched, Webhook
 
-PLACE = MirrorPartition("orders", "A.orders", 3)
+PARTITION = MirrorPartition("orders", "A.orders", 3)
 
 
 def test_every_line_is_an_object_with_what_it_is_about(watched: Watched) -> None:
@@ -40,8 +54,8 @@ def test_events_can_be_asked_for_by_flow_level_and_topic(watched: Watched) -> No
     def events(query: str) -> list[dict[str, object]]:
         got = watched.api("GET", f"/heliograph/v1/events?limit=1000&{query}")
         assert got.status == 200
-        found: list[dict[str, object]] = got.body
-        return found
+        body: list[dict[str, object]] = got.body
+        return body
 
     (lost, *_more) = events(f"topic={LOST}&level=warning&flow={quote(FLOW)}")
     assert (lost["kind"], lost["partition"], lost["level"]) == ("data-loss", 0, "WARNING")
@@ -61,7 +75,7 @@ def test_warnings_and_errors_are_posted_to_the_webhook_though_it_refuses_at_firs
     assert watched.webhook.refused == 1
     assert posted()["data-loss"] in "\n".join(body["text"] for body in watched.webhook.posted)
     log = watched.log.read_text()
-    assert "heliograph.notify.webhook does not take events, which is tried again: HTTP Error 503" in log
+    assert "events could not be posted to heliograph.notify.webhook and will be tried again: HTTP Error 503" in log
 
 
 def test_a_webhook_that_is_gone_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
@@ -70,17 +84,17 @@ def test_a_webhook_that_is_gone_holds_nobody_up(caplog: pytest.LogCaptureFixture
     hook.shutdown()
     hook.server_close()
     notifier = Notifier(address, every=0.01, tries=2)
-    event = Event(0.0, "ERROR", "A->B", "A->B: something")
+    event = LoggedEvent(0.0, "ERROR", "A->B", "A->B: something")
     for _ in range(5000):
         notifier.tell(event)
-    notifier.tell(Event(0.0, "INFO", "A->B", "A->B: nothing"))
-    until(lambda: "which is given up" in caplog.text)
+    notifier.tell(LoggedEvent(0.0, "INFO", "A->B", "A->B: nothing"))
+    until(lambda: "and are given up" in caplog.text)
     notifier.end()
     assert "Connection refused" in caplog.text
     assert SECRET not in caplog.text
-    told = message([event], 4999)
-    assert told["text"] == "ERROR 00:00:00 A->B: something\n... and 4999 more"
-    assert told["events"][0]["flow"] == "A->B"
+    body = webhook_body([event], 4999)
+    assert body["text"] == "ERROR 00:00:00 A->B: something\n... and 4999 more"
+    assert body["events"][0]["flow"] == "A->B"
 
 
 def test_a_webhook_that_is_no_address_is_refused_without_showing_it() -> None:
@@ -96,19 +110,89 @@ def test_a_webhook_that_is_no_address_is_refused_without_showing_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "fields"),
+    ("event", "level", "text", "fields"),
     [
-        (PLACE, {"topic": "orders", "partition": 3}),
-        (Notice(PLACE, "parked", 1, 7, 5, "so"), {"kind": "parked", "source_offset": 7, "mirror_offset": 5}),
-        (Refusal(PLACE, "hole", 7, 5, "so"), {"kind": "hole", "topic": "orders", "partition": 3}),
-        ("a text", {}),
+        (
+            PartitionStopped("A->B", Refusal(PARTITION, "hole", 7, 5, "so")),
+            "ERROR",
+            "orders-3 (mirror A.orders-3) stopped at source offset 7, mirror offset 5: so",
+            {"topic": "orders", "partition": 3, "source_offset": 7, "mirror_offset": 5, "kind": "hole"},
+        ),
+        (
+            PartitionStopped("A->B", Refusal(PARTITION, "missing", 7, 5, "so", final=False)),
+            "WARNING",
+            "orders-3 (mirror A.orders-3) is waiting at source offset 7, mirror offset 5: so",
+            {"topic": "orders", "partition": 3, "source_offset": 7, "mirror_offset": 5, "kind": "missing"},
+        ),
+        (
+            PartitionNotice("A->B", Notice(PARTITION, "parked", 1, 7, 5, "so")),
+            "WARNING",
+            "orders-3 (mirror A.orders-3) at source offset 7, mirror offset 5: so",
+            {"topic": "orders", "partition": 3, "source_offset": 7, "mirror_offset": 5, "kind": "parked"},
+        ),
+        (
+            PartitionEvent("A->B", PARTITION, "orders-3 is copied again"),
+            "INFO",
+            "orders-3 is copied again",
+            {"topic": "orders", "partition": 3},
+        ),
+        (
+            TopicEvent("A->B", "orders", "topic orders is not mirrored", logging.ERROR),
+            "ERROR",
+            "topic orders is not mirrored",
+            {"topic": "orders"},
+        ),
+        (LeaseFailed("A->B", 2, "no memory"), "ERROR", "lease 2 failed and will be tried again: no memory", {}),
+        (Recovered("A->B", "lease 2 runs again"), "INFO", "lease 2 runs again", {}),
     ],
-    ids=["partition", "notice", "refusal", "text"],
+    ids=["stopped", "waiting", "notice", "partition", "topic", "lease", "recovered"],
 )
-def test_a_line_of_json(about: object, fields: dict[str, object]) -> None:
-    record = logging.LogRecord("heliograph.service.x", logging.WARNING, "", 1, "%s: %s", ("A->B", about), None)
+def test_an_event_is_a_log_line_a_json_line_an_entry_of_the_list_and_a_count(
+    caplog: pytest.LogCaptureFixture, event: Event, level: str, text: str, fields: dict[str, Any]
+) -> None:
+    events = Events()
+    log = logging.getLogger("heliograph.service.anything")
+    log.addHandler(events)
+    with caplog.at_level(logging.INFO, "heliograph"):
+        emit(log, event)
+    log.removeHandler(events)
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage()) == (level, f"A->B: {text}")
     line = json.loads(JsonFormatter().format(record))
-    assert line.items() >= {"level": "WARNING", "flow": "A->B", "message": f"A->B: {about}", **fields}.items()
+    expected = {"level": level, "logger": "heliograph.service.anything", "message": f"A->B: {text}", "flow": "A->B"}
+    assert {key: value for key, value in line.items() if key != "time"} == expected | fields
+    topic, partition, kind = fields.get("topic", ""), fields.get("partition", -1), fields.get("kind", "")
+    assert events.last(5) == [LoggedEvent(record.created, level, "A->B", f"A->B: {text}", topic, partition, kind)]
+    assert events.counts == {("A->B", level): 1}
+
+
+def test_a_plain_line_belongs_to_the_flow_in_whose_scope_it_is_logged_whatever_its_text() -> None:
+    events = Events()
+
+    async def log_in_a_task(text: str) -> None:
+        events.handle(logging.LogRecord("heliograph.control.x", logging.INFO, "", 1, text, None, None))
+
+    async def main() -> None:
+        with flow_scope("A->B"):
+            task = asyncio.create_task(log_in_a_task("in scope"))
+            with flow_scope("B->C"):
+                await log_in_a_task("in an inner scope")
+        await log_in_a_task("A->B: not in scope")
+        await task
+
+    asyncio.run(main())
+    assert {event.text: event.flow for event in events.last(5)} == {
+        "in scope": "A->B",
+        "in an inner scope": "B->C",
+        "A->B: not in scope": "",
+    }
+
+
+def test_the_fields_of_a_plain_line_can_be_given_as_extra() -> None:
+    record = logging.makeLogRecord({"msg": "text", "flow": "A->B", "topic": "orders", "partition": 3})
+    with flow_scope("B->C"):
+        line = json.loads(JsonFormatter().format(record))
+    assert line.items() >= {"flow": "A->B", "topic": "orders", "partition": 3}.items()
 
 
 def test_an_exception_is_in_its_line() -> None:
@@ -124,10 +208,11 @@ def test_an_exception_is_in_its_line() -> None:
 
 def test_a_thousand_events_are_kept() -> None:
     events = Events()
-    for number in range(1500):
-        events.handle(logging.LogRecord("heliograph.service.x", logging.INFO, "", 1, "A->B: %d", (number,), None))
-        events.handle(logging.LogRecord("heliograph.wire.x", logging.ERROR, "", 1, "A->B: %d", (number,), None))
-    assert [event.text for event in events.last(2000)] == [f"A->B: {number}" for number in range(500, 1500)]
+    with flow_scope("A->B"):
+        for number in range(1500):
+            events.handle(logging.LogRecord("heliograph.service.x", logging.INFO, "", 1, "%d", (number,), None))
+            events.handle(logging.LogRecord("heliograph.wire.x", logging.ERROR, "", 1, "%d", (number,), None))
+    assert [event.text for event in events.last(2000)] == [f"{number}" for number in range(500, 1500)]
     assert events.counts == {("A->B", "INFO"): 1500}
 
 

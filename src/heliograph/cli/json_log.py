@@ -5,7 +5,7 @@ import logging
 import time
 from enum import StrEnum
 
-from heliograph.service.about import about
+from heliograph.service.events import fields_of
 
 
 class LogFormat(StrEnum):
@@ -14,7 +14,7 @@ class LogFormat(StrEnum):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: time, level, logger and message, and what the line is about as far as that is known."""
+    """One object per line: time, level, logger and message, and the fields of its event."""
 
     def format(self, record: logging.LogRecord) -> str:
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -23,7 +23,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            **about(record),
+            **fields_of(record),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

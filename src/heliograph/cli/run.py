@@ -111,7 +111,14 @@ def run(
     stopped = sum(flow.stopped for flow in flows)
     failed = {topic: why for flow in flows for topic, why in flow.failed_topics.items()}
     for flow in flows:
-        log.info("%s: %d records, %d bytes copied to %d mirrors", flow.name, flow.records, flow.size, flow.mirrors)
+        log.info(
+            "%s: %d records, %d bytes copied to %d mirrors",
+            flow.name,
+            flow.records,
+            flow.size,
+            flow.mirrors,
+            extra={"flow": flow.name},
+        )
     if until_caught_up and (behind or failed):
         names = ", ".join([*sorted(failed), *behind])
         fail(f"not caught up: {names}; the reasons are in the log above", 1)

@@ -1,4 +1,4 @@
-"""What a logged line is about: read from what was logged, so that who logs need not say it twice."""
+"""What a plain log line is about, by its arguments. Goes when all lines about partitions are typed events."""
 
 import logging
 from typing import Any
@@ -7,28 +7,18 @@ from heliograph.model.partitions import MirrorPartition
 from heliograph.model.problems import Notice, Refusal
 
 
-def flow_of(text: str) -> str:
-    """Every line about a flow begins with it. Empty for what is about none."""
-    flow, colon, _rest = text.partition(": ")
-    return flow if colon and "->" in flow and " " not in flow else ""
-
-
-def about(record: logging.LogRecord) -> dict[str, Any]:
-    """Flow, topic, partition, offsets and kind, as far as they are known. A topic may be given as `extra`."""
-    found: dict[str, Any] = {}
-    if flow := flow_of(record.getMessage()):
-        found["flow"] = flow
-    if (topic := getattr(record, "topic", None)) is not None:
-        found["topic"] = topic
-    for one in record.args if isinstance(record.args, tuple) else ():
-        if isinstance(one, MirrorPartition):
-            found |= {"topic": one.topic, "partition": one.partition}
-        elif isinstance(one, Refusal | Notice):
-            found |= {
-                "topic": one.partition.topic,
-                "partition": one.partition.partition,
-                "source_offset": one.source_offset,
-                "mirror_offset": one.target_offset,
-                "kind": one.reason if isinstance(one, Refusal) else one.kind,
+def fields_of_arguments(record: logging.LogRecord) -> dict[str, Any]:
+    """Topic, partition, offsets and kind, as far as they are known."""
+    fields: dict[str, Any] = {}
+    for argument in record.args if isinstance(record.args, tuple) else ():
+        if isinstance(argument, MirrorPartition):
+            fields |= {"topic": argument.topic, "partition": argument.partition}
+        elif isinstance(argument, Refusal | Notice):
+            fields |= {
+                "topic": argument.partition.topic,
+                "partition": argument.partition.partition,
+                "source_offset": argument.source_offset,
+                "mirror_offset": argument.target_offset,
+                "kind": argument.reason if isinstance(argument, Refusal) else argument.kind,
             }
-    return found
+    return fields

@@ -13,6 +13,7 @@ from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
 from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.events import FlowNotRunning, emit, flow_scope
 from heliograph.service.flow_runner import FlowRunner, Task, needs_another
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
@@ -34,6 +35,7 @@ class FlowSupervisor:
 
     def __init__(self, flow: Flow, make_runner: MakeRunner, spark: Callable[[], Awaitable[None]]) -> None:
         self.wanted: Flow | None = flow
+        self._name = flow.name
         self.runner: FlowRunner | None = None
         self.keeper: FlowSyncers | None = None
         self.trouble = ""
@@ -63,6 +65,10 @@ class FlowSupervisor:
 
     async def live(self) -> None:
         """Bring what runs to what is wanted, whenever that changes; until nothing is wanted."""
+        with flow_scope(self._name):
+            await self._live()
+
+    async def _live(self) -> None:
         while True:
             self._changed.clear()
             wanted = self.wanted
@@ -72,7 +78,7 @@ class FlowSupervisor:
             except EXPECTED as error:
                 self._complain(wanted, str(error))
             except Exception as error:
-                log.exception("%s: not as it is wanted", wanted.name if wanted else "a flow")
+                log.exception("%s: not as it is wanted", self._name)
                 self.trouble = repr(error)
             if wanted is None and self.wanted is None:
                 self.close_ledger()
@@ -84,17 +90,18 @@ class FlowSupervisor:
     def _complain(self, wanted: Flow | None, trouble: str) -> None:
         if wanted is not None and trouble != self.trouble:
             said = trouble.removeprefix(f"{wanted.name}: ")
-            log.error("%s: does not run, and is tried again: %s", wanted.name, said)
+            emit(log, FlowNotRunning(wanted.name, said))
         self.trouble = trouble
 
     async def prepare(self, until_caught_up: bool) -> None:
         """The first time, where a failure is to end everything: all but starting."""
         assert self.wanted is not None
-        self.keeper = await self._prepared_keeper(self.wanted)
-        if SOURCE in self.wanted.parts:
-            self.runner = await self._prepared_runner(self.wanted)
-            if until_caught_up:
-                await self.runner.set_goals()
+        with flow_scope(self._name):
+            self.keeper = await self._prepared_keeper(self.wanted)
+            if SOURCE in self.wanted.parts:
+                self.runner = await self._prepared_runner(self.wanted)
+                if until_caught_up:
+                    await self.runner.set_goals()
 
     async def _become(self, flow: Flow | None) -> None:
         again, self._again = self._again or bool(self.trouble), False
@@ -120,11 +127,12 @@ class FlowSupervisor:
 
     def start(self) -> None:
         """What is prepared and does not run yet."""
-        if self.runner is not None and self._copying is None:
-            self._copying = asyncio.create_task(self.runner.run())
-        if self.keeper is not None and self._keeping is None:
-            self.has_kept |= self.keeper.flow.parts
-            self._keeping = asyncio.create_task(self.keeper.run())
+        with flow_scope(self._name):
+            if self.runner is not None and self._copying is None:
+                self._copying = asyncio.create_task(self.runner.run())
+            if self.keeper is not None and self._keeping is None:
+                self.has_kept |= self.keeper.flow.parts
+                self._keeping = asyncio.create_task(self.keeper.run())
 
     def _ledger_of(self, flow: Flow) -> Ledger:
         if self._ledger is None or self._ledger[0].cluster != flow.target:

@@ -24,6 +24,7 @@ from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.error_log import ErrorLog
+from heliograph.service.events import Recovered, SyncFailed, SyncSlow, emit, flow_scope
 from heliograph.service.measures import JobMeasure
 from heliograph.service.window import Window
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
@@ -192,23 +193,24 @@ class FlowSyncers:
     async def _try(self, name: str, job: Job) -> None:
         began, before = time.monotonic(), self.requests
         try:
-            await job()
+            with flow_scope(self.flow.name):
+                await job()
             self._went_well[name] = time.monotonic()
             if time.monotonic() - began > _SLOW:
                 took, cost = time.monotonic() - began, self.requests - before
-                log.info("%s: syncing %s took %.1f s and about %d requests", self.flow.name, name, took, cost)
+                emit(log, SyncSlow(self.flow.name, name, took, cost))
         except WireError as error:
             if self._complaints.is_new(name, str(error)):
-                log.warning("%s: %s could not be synced and will be tried again: %s", self.flow.name, name, error)
+                emit(log, SyncFailed(self.flow.name, name, str(error)))
             self._said[name] = str(error)
         except Exception as error:
             if self._complaints.is_new(name, repr(error)):
-                log.exception("%s: %s could not be synced and will be tried again", self.flow.name, name)
+                emit(log, SyncFailed(self.flow.name, name, repr(error), logging.ERROR), error)
             self._said[name] = repr(error)
         else:
             self._said.pop(name, None)
             if self._complaints.is_well(name):
-                log.info("%s: %s are synced again", self.flow.name, name)
+                emit(log, Recovered(self.flow.name, f"{name} are synced again"))
 
     async def _sync_configs(self) -> None:
         there, here = await asyncio.gather(self._source.metadata(None), self._target.metadata(None))

@@ -9,42 +9,42 @@ import urllib.request
 from dataclasses import asdict
 from typing import Any
 
-from heliograph.service.events import Event
+from heliograph.service.events import LoggedEvent
 
-# Not of the events: or a webhook that fails would be told to itself.
+# Not a logger of events: a webhook that fails must not be sent its own failures.
 log = logging.getLogger("heliograph.notify")
 
 _LEVELS = ("WARNING", "ERROR", "CRITICAL")
-_MOST_WAITING = 1000
-_MOST_AT_ONCE = 100
+_QUEUE_CAPACITY = 1000
+_EVENTS_PER_POST = 100
 _TIMEOUT = 10.0
-_LAST_WORDS = 0.5
+_END_WITHIN = 0.5
 
 
 class Notifier:
-    """A thread of its own. Events of `every` seconds go together; what cannot be posted is tried again for a while."""
+    """Posts in a thread of its own, the events of `every` seconds together. A post is tried `tries` times."""
 
     def __init__(self, address: str, every: float = 5.0, tries: int = 6) -> None:
         self._address = address
         self._every = every
         self._tries = tries
-        self._waiting: queue.Queue[Event] = queue.Queue(_MOST_WAITING)
+        self._queue: queue.Queue[LoggedEvent] = queue.Queue(_QUEUE_CAPACITY)
         self._dropped = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
         self._thread.start()
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: LoggedEvent) -> None:
         if event.level in _LEVELS:
             try:
-                self._waiting.put_nowait(event)
+                self._queue.put_nowait(event)
             except queue.Full:
                 self._dropped += 1
 
     def end(self) -> None:
-        """A moment for the last ones."""
+        """Gives the last events a moment to be posted."""
         self._ended.set()
-        self._thread.join(_LAST_WORDS)
+        self._thread.join(_END_WITHIN)
 
     def _run(self) -> None:
         while not self._ended.wait(self._every):
@@ -52,11 +52,11 @@ class Notifier:
         self._post()
 
     def _post(self) -> None:
-        events = [self._waiting.get_nowait() for _ in range(min(self._waiting.qsize(), _MOST_AT_ONCE))]
+        events = [self._queue.get_nowait() for _ in range(min(self._queue.qsize(), _EVENTS_PER_POST))]
         if not events:
             return
         dropped, self._dropped = self._dropped, 0
-        body = json.dumps(message(events, self._waiting.qsize() + dropped)).encode()
+        body = json.dumps(webhook_body(events, self._queue.qsize() + dropped)).encode()
         for attempt in range(self._tries):
             if self._sent(body, attempt):
                 return
@@ -68,17 +68,17 @@ class Notifier:
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT):
                 return True
-        except Exception as error:  # whatever it says may hold the address, but for these
-            why = str(error) if isinstance(error, OSError) else type(error).__name__
+        except Exception as error:  # texts of others than OSError may contain the address, which is a secret
+            reason = str(error) if isinstance(error, OSError) else type(error).__name__
             if attempt in (0, self._tries - 1):
-                again = "is tried again" if attempt == 0 else "is given up"
-                log.warning("heliograph.notify.webhook does not take events, which %s: %s", again, why)
+                next_step = "will be tried again" if attempt == 0 else "are given up"
+                log.warning("events could not be posted to heliograph.notify.webhook and %s: %s", next_step, reason)
             return False
 
 
-def message(events: list[Event], more: int) -> dict[str, Any]:
+def webhook_body(events: list[LoggedEvent], more: int) -> dict[str, Any]:
     """`text` is what Slack and the like show."""
-    lines = [f"{one.level} {time.strftime('%X', time.gmtime(one.time))} {one.text}" for one in events]
+    lines = [f"{event.level} {time.strftime('%X', time.gmtime(event.time))} {event.text}" for event in events]
     if more:
         lines.append(f"... and {more} more")
-    return {"text": "\n".join(lines), "events": [asdict(one) for one in events]}
+    return {"text": "\n".join(lines), "events": [asdict(event) for event in events]}
