@@ -49,16 +49,16 @@ async def _measure(flow: Flow, topics: int, groups: int) -> None:
     synced = await sync_topics(flow, source, target, (await source.metadata(None)).topics)
     assert not synced.failed, set(synced.failed.values())
     sys.stdout.write(f"{len(synced.partitions)} mirrors created in {time.monotonic() - began:.1f} s\n")
-    keeper = FlowSyncers(flow)
-    await keeper.prepare()
-    await keeper.checkpoints.refresh_groups()
+    syncers = FlowSyncers(flow)
+    await syncers.prepare()
+    await syncers.checkpoints.refresh_groups()
     for turn in ("first round", "nothing changed", "one setting changed"):
         if turn == "one setting changed":
             await change_configs(source, {"many-0": {"retention.ms": "123456789"}})
-        began, before = time.monotonic(), keeper.requests
-        await keeper.one_round()
-        sys.stdout.write(f"{turn}: {keeper.requests - before} requests, {time.monotonic() - began:.2f} s\n")
-    keeper.close()
+        began, before = time.monotonic(), syncers.requests
+        await syncers.run_once()
+        sys.stdout.write(f"{turn}: {syncers.requests - before} requests, {time.monotonic() - began:.2f} s\n")
+    syncers.close()
     source.close()
     target.close()
 

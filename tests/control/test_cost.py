@@ -31,16 +31,16 @@ def _cost(pair: Pair, name: str, topics: int, groups: int) -> tuple[int, int, in
 
     async def rounds() -> tuple[int, int, int]:
         await prepare(flow)
-        keeper = FlowSyncers(flow)
-        await keeper.prepare()
-        await keeper.checkpoints.refresh_groups()
-        assert len(keeper.checkpoints.groups) == groups
+        syncers = FlowSyncers(flow)
+        await syncers.prepare()
+        await syncers.checkpoints.refresh_groups()
+        assert len(syncers.checkpoints.groups) == groups
 
         async def cost() -> int:
             await asyncio.sleep(0.5)  # a broker shows what was changed a moment later
-            before = keeper.requests
-            await keeper.one_round()
-            return keeper.requests - before
+            before = syncers.requests
+            await syncers.run_once()
+            return syncers.requests - before
 
         first = await cost()
         quiet = first
@@ -48,7 +48,7 @@ def _cost(pair: Pair, name: str, topics: int, groups: int) -> tuple[int, int, in
             quiet = again
         await asyncio.to_thread(pair.a.configure, f"{name}-0", retention_ms="123456789")
         changed = await cost()
-        keeper.close()
+        syncers.close()
         return first, again, changed
 
     return asyncio.run(rounds())

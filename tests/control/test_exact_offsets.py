@@ -136,24 +136,24 @@ class _Scenario:
 
     def translate(self) -> None:
         async def main() -> None:
-            keeper = FlowSyncers(self.flow)
+            syncers = FlowSyncers(self.flow)
             try:
-                await keeper.prepare()
-                await keeper.translate_once()
+                await syncers.prepare()
+                await syncers.translate_once()
             finally:
-                keeper.close()
+                syncers.close()
 
         asyncio.run(main())
 
     def prune(self) -> None:
         async def main() -> None:
-            keeper = FlowSyncers(self.flow)
+            syncers = FlowSyncers(self.flow)
             try:
-                await keeper.prepare()
-                await keeper._packer.pack()
-                await keeper._packer.prune()
+                await syncers.prepare()
+                await syncers.packer.pack()
+                await syncers.packer.prune()
             finally:
-                keeper.close()
+                syncers.close()
 
         asyncio.run(main())
 

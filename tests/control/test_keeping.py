@@ -28,12 +28,12 @@ def _keep(
     flow: Flow, do: Callable[[FlowSyncers], Awaitable[Any]], positions: dict[MirrorPartition, Position] | None = None
 ) -> Any:
     async def main() -> Any:
-        keeper = FlowSyncers(flow, lambda: positions or {})
+        syncers = FlowSyncers(flow, lambda: positions or {})
         try:
-            await keeper.prepare()
-            return await do(keeper)
+            await syncers.prepare()
+            return await do(syncers)
         finally:
-            keeper.close()
+            syncers.close()
 
     return asyncio.run(main())
 
@@ -53,8 +53,8 @@ def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
         ]
         return [(beat, timestamp) for beat, timestamp in seen if beat.source == "A"]  # others may beat, too
 
-    async def some_time(keeper: FlowSyncers) -> None:
-        running = asyncio.create_task(keeper.run())
+    async def some_time(syncers: FlowSyncers) -> None:
+        running = asyncio.create_task(syncers.run())
         while len(await asyncio.to_thread(ours)) < 3:
             await asyncio.sleep(0.2)
         running.cancel()
@@ -78,18 +78,18 @@ def test_offset_syncs_pair_the_places_of_one_record(pair: Pair, topic: str, on_t
         found = [OffsetSync.from_record(key, value) for key, value in log.pairs(name)]
         return [one for one in found if one.topic == topic]
 
-    async def together(keeper: FlowSyncers) -> None:
+    async def together(syncers: FlowSyncers) -> None:
         counts = []
         for count, commit in ((1, True), (5, True), (3, False), (30, True), (2, True)):
             await asyncio.to_thread(pair.a.transaction, topic, count, commit)
             outcome = await asyncio.to_thread(copy, flow)
             positions.update({one: at.position for one, at in outcome.progress.items()})
-            await keeper._write_syncs()
+            await syncers.offset_syncs.run()
             counts.append(len(await asyncio.to_thread(syncs)))
         # The first; one after each marker between; none for what was aborted.
         assert counts == [1, 2, 2, 3, 4]
-        await keeper._write_syncs()
-        await keeper.finish()
+        await syncers.offset_syncs.run()
+        await syncers.finish()
         assert len(await asyncio.to_thread(syncs)) == 4  # nothing moved
 
     _keep(flow, together, positions)
@@ -112,15 +112,15 @@ def test_a_pair_is_written_when_the_mirror_has_got_far_enough_and_at_the_end(pai
         found = [OffsetSync.from_record(*one) for one in pair.a.pairs("mm2-offset-syncs.B.internal")]
         return [one.downstream for one in found if one.topic == topic]
 
-    async def main(keeper: FlowSyncers) -> list[list[int]]:
+    async def main(syncers: FlowSyncers) -> list[list[int]]:
         seen = []
         for count in (10, 50, 60, 5):
             await asyncio.to_thread(pair.a.write, topic, some_records(count))
             outcome = await asyncio.to_thread(copy, flow)
             positions.update({one: at.position for one, at in outcome.progress.items()})
-            await keeper._write_syncs()
+            await syncers.offset_syncs.run()
             seen.append(await asyncio.to_thread(downstream))
-        await keeper.finish()
+        await syncers.finish()
         return [*seen, await asyncio.to_thread(downstream)]
 
     assert _keep(flow, main, positions) == [[9], [9], [9, 119], [9, 119], [9, 119, 124]]
@@ -145,7 +145,7 @@ def test_every_position_of_a_group_translates_to_the_same_record(pair: Pair, top
     end = pair.a.bounds(topic)[1]
     for offset in range(end + 1):
         pair.a.commit(f"{topic}-g{offset}", topic, offset, f"m{offset}")
-    _keep(flow, lambda keeper: keeper.translate_once())
+    _keep(flow, lambda syncers: syncers.translate_once())
     source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
     found = [Checkpoint.from_record(*one) for one in pair.b.pairs("A.checkpoints.internal")]
     found = [one for one in found if one.topic == f"A.{topic}"]
@@ -172,12 +172,12 @@ def test_a_group_ahead_of_what_was_copied_gets_the_mirrors_end(pair: Pair, topic
     def latest() -> dict[str, Any]:
         return {key: one for key, one in _keep(flow, _loaded).items() if key[0] == f"{topic}-g"}
 
-    async def ours(keeper: FlowSyncers) -> None:
-        await keeper.translate_once()
+    async def ours(syncers: FlowSyncers) -> None:
+        await syncers.translate_once()
 
-    async def _loaded(keeper: FlowSyncers) -> dict[Any, Checkpoint]:
-        await keeper.checkpoints.load()
-        return keeper.checkpoints.latest
+    async def _loaded(syncers: FlowSyncers) -> dict[Any, Checkpoint]:
+        await syncers.checkpoints.load()
+        return syncers.checkpoints.latest
 
     _keep(flow, ours)
     (first,) = latest().values()
@@ -210,9 +210,9 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
         consumer.commit()
         before = on(pair.b, lambda client: committed_offsets(client, groups))
 
-        async def main(keeper: FlowSyncers) -> dict[str, str]:
-            await keeper.translate_once()
-            return keeper.synced_groups.untouched
+        async def main(syncers: FlowSyncers) -> dict[str, str]:
+            await syncers.translate_once()
+            return syncers.synced_groups.untouched
 
         untouched = _keep(flow, main)
         after = on(pair.b, lambda client: committed_offsets(client, groups))
@@ -241,17 +241,17 @@ def test_settings_follow_the_source_topic(pair: Pair, topic: str) -> None:
     assert before["retention.ms"] == "1000000"
     pair.a.configure(topic, retention_ms="2000000", max_message_bytes="2000000")
     pair.b.configure(mirror, segment_ms="777777777", min_insync_replicas="1")
-    _keep(flow, lambda keeper: keeper._sync_configs())
+    _keep(flow, lambda syncers: syncers.topic_configs.run())
     changed = own()
     assert (changed["retention.ms"], changed["max.message.bytes"]) == ("2000000", "2000000")
     assert "segment.ms" not in changed  # the source has its default, so the mirror has its own
     assert changed["min.insync.replicas"] == "1"  # excluded: not ours to touch
     assert (changed["compression.type"], changed["message.timestamp.type"]) == ("producer", "CreateTime")
     pair.a.configure(topic, max_message_bytes="1000012")
-    _keep(flow, lambda keeper: keeper._sync_configs())
+    _keep(flow, lambda syncers: syncers.topic_configs.run())
     assert own()["max.message.bytes"] == "2000000"  # may have been raised for a batch that is there now
     defaults = replace(flow, topic_sync=TopicSync(source_defaults=True))
-    _keep(defaults, lambda keeper: keeper._sync_configs())
+    _keep(defaults, lambda syncers: syncers.topic_configs.run())
     assert own()["segment.ms"] == "604800000"
 
 
@@ -269,8 +269,8 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
     ]
     assert on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
 
-    async def main(keeper: FlowSyncers) -> None:
-        await keeper._acls.run(keeper._source, keeper._target)
+    async def main(syncers: FlowSyncers) -> None:
+        await syncers.acls.run()
 
     for _ in range(2):
         _keep(flow, main)
@@ -293,7 +293,7 @@ def test_an_internal_topic_that_forgets_is_refused(pair: Pair, topic: str) -> No
     flow = replace(pair.flow(), source=replace(pair.flow().source, alias="Forgetful"))
     pair.b.create("heliograph-ledger.Forgetful.internal", 3, cleanup_policy="delete")
 
-    async def nothing(_keeper: FlowSyncers) -> None:
+    async def nothing(_syncers: FlowSyncers) -> None:
         pass
 
     with pytest.raises(MissingTopics, match=r"cleanup\.policy is delete.*must be compact"):

@@ -89,19 +89,19 @@ def _standing(flow: Flow, group: str) -> GroupStanding:
 
 def _keep(flow: Flow, do: Callable[[FlowSyncers], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        keeper = FlowSyncers(flow)
+        syncers = FlowSyncers(flow)
         try:
-            await keeper.prepare()
-            return await do(keeper)
+            await syncers.prepare()
+            return await do(syncers)
         finally:
-            keeper.close()
+            syncers.close()
 
     return asyncio.run(main())
 
 
-async def _untouched(keeper: FlowSyncers) -> dict[str, str]:
-    await keeper.translate_once()
-    return keeper.synced_groups.untouched
+async def _untouched(syncers: FlowSyncers) -> dict[str, str]:
+    await syncers.translate_once()
+    return syncers.synced_groups.untouched
 
 
 def _offset(log: Log, group: str, topic: str) -> int:

@@ -194,23 +194,23 @@ def test_a_page_is_read_when_a_group_stands_in_its_stretch_and_then_not_again(
 
     monkeypatch.setattr(Ledger, "_load_page", counted)
 
-    async def check(keeper: FlowSyncers) -> None:
+    async def check(syncers: FlowSyncers) -> None:
         end = (39, 30)
         rounds = ((end, 0), (first, 1), (first, 1), (end, 1), (second, 2), (first, 2), (end, 2))
         for (position, expected), reads in rounds:
             await asyncio.to_thread(pair.a.commit, f"{topic}-g", topic, position)
-            await keeper.translate_once()
-            latest = keeper.checkpoints.latest[f"{topic}-g", f"{topic}.{topic}", 0]
+            await syncers.translate_once()
+            latest = syncers.checkpoints.latest[f"{topic}-g", f"{topic}.{topic}", 0]
             assert (latest.upstream, latest.downstream) == (position, expected)
             assert len(loaded) == reads, position
 
     async def main() -> None:
-        keeper = FlowSyncers(flow)
+        syncers = FlowSyncers(flow)
         try:
-            await keeper.prepare()
-            await check(keeper)
+            await syncers.prepare()
+            await check(syncers)
         finally:
-            keeper.close()
+            syncers.close()
 
     asyncio.run(main())
 

@@ -40,12 +40,12 @@ def _keeper(flow: Flow) -> Iterator[Callable[[Callable[[FlowSyncers], Awaitable[
         async def make() -> FlowSyncers:
             return FlowSyncers(flow)
 
-        keeper = runner.run(make())
-        runner.run(keeper.prepare())
+        syncers = runner.run(make())
+        runner.run(syncers.prepare())
         try:
-            yield lambda do: runner.run(_awaited(do(keeper)))
+            yield lambda do: runner.run(_awaited(do(syncers)))
         finally:
-            keeper.close()
+            syncers.close()
 
 
 async def _awaited(what: Awaitable[Any]) -> Any:
@@ -92,21 +92,21 @@ def test_a_checkpoint_for_an_earlier_mirror_is_not_used(pair: Pair, topic: str) 
     group = f"{topic}-g"
     flow = _prepare(pair, topic, group)
     with _keeper(flow) as keeping:
-        keeping(lambda keeper: keeper.translate_once())
+        keeping(lambda syncers: syncers.translate_once())
         assert _on_target(pair, topic, group) == 50
         _recreate(pair, topic, group, flow)
-        keeping(lambda keeper: keeper._sync_groups())
+        keeping(lambda syncers: syncers.group_offsets.run())
         assert _on_target(pair, topic, group) is None
         untouched = keeping(_untouched)
         assert "was deleted and created again" in untouched[group]
-        keeping(lambda keeper: keeper._write_checkpoints())
-        keeping(lambda keeper: keeper._sync_groups())
+        keeping(lambda syncers: syncers.checkpoint_syncer.run())
+        keeping(lambda syncers: syncers.group_offsets.run())
     assert _on_target(pair, topic, group) == 20
     assert _checkpoints(pair, topic) == [(50, 50), (50, 20)]
 
 
-async def _untouched(keeper: FlowSyncers) -> dict[str, str]:
-    return keeper.synced_groups.untouched
+async def _untouched(syncers: FlowSyncers) -> dict[str, str]:
+    return syncers.synced_groups.untouched
 
 
 def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
@@ -114,8 +114,8 @@ def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
     flow = _prepare(pair, topic, group)
     with _keeper(flow) as keeping:
 
-        async def main(keeper: FlowSyncers) -> None:
-            running = asyncio.create_task(keeper.run())
+        async def main(syncers: FlowSyncers) -> None:
+            running = asyncio.create_task(syncers.run())
             try:
                 await asyncio.to_thread(until, lambda: _on_target(pair, topic, group) == 50)
                 await asyncio.to_thread(_recreate, pair, topic, group, flow)
@@ -128,7 +128,7 @@ def test_a_running_keeper_follows_at_once(pair: Pair, topic: str) -> None:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
 
-        keeping(lambda keeper: _within_patience(main(keeper)))
+        keeping(lambda syncers: _within_patience(main(syncers)))
     assert _checkpoints(pair, topic)[-1] == (50, 20)
 
 

@@ -49,9 +49,9 @@ class Collector:
                 put_source(sheet, runner.flow, measures[flow], shown)
                 source = next((name for name in names if connectors.part(name) == SOURCE), "")
                 put_tasks(sheet, source, runner.tasks(), measures[flow])
-            if one is not None and one.keeper is not None:
-                put_keeping(sheet, one.keeper)
-                put_checkpoints(sheet, one.keeper.flow, one.keeper.checkpoint_ages, shown)
+            if one is not None and one.syncers is not None:
+                put_keeping(sheet, one.syncers)
+                put_checkpoints(sheet, one.syncers.flow, one.syncers.checkpoint_ages, shown)
         return Families(sheet.families())
 
 

@@ -41,7 +41,7 @@ def _state(deployed: FlowSupervisor | None, fits: bool) -> str:
     parts = deployed.wanted.parts if deployed is not None and deployed.wanted is not None else frozenset()
     if deployed is None or not parts:
         return "paused"
-    runs = deployed.copies if SOURCE in parts else any(map(deployed.keeps, parts))
+    runs = deployed.is_copying if SOURCE in parts else any(map(deployed.runs_part, parts))
     return "running" if runs else "starting"
 
 
@@ -133,25 +133,25 @@ def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
     sheet.put(of.TOPIC_STOPPED, totals.stopped, flow, topic)
 
 
-def put_keeping(sheet: Sheet, keeper: FlowSyncers) -> None:
-    name = keeper.flow.name
-    for job in keeper.jobs():
+def put_keeping(sheet: Sheet, syncers: FlowSyncers) -> None:
+    name = syncers.flow.name
+    for job in syncers.jobs():
         sheet.put(of.SYNC_FAILING, job.failing, name, job.name)
         if job.since is not None:
             sheet.put(of.SYNC_SINCE, job.since, name, job.name)
-    sheet.put(of.REQUESTS, keeper.requests, name)
-    for what, count in keeper.drift().items():
+    sheet.put(of.REQUESTS, syncers.requests, name)
+    for what, count in syncers.drift().items():
         sheet.put(of.DRIFT, count, name, what)
-    if CHECKPOINT not in keeper.flow.parts:
+    if CHECKPOINT not in syncers.flow.parts:
         return
-    groups = keeper.synced_groups
+    groups = syncers.synced_groups
     reasons = Counter(groups.reasons.values())
-    sheet.put(of.GROUPS, len(keeper.checkpoints.groups), name)
+    sheet.put(of.GROUPS, len(syncers.checkpoints.groups), name)
     sheet.put(of.GROUPS_SYNCED, len(groups.written) + len(groups.unchanged), name)
     for reason in _REASONS:
         sheet.put(of.GROUPS_NOT_SYNCED, reasons[reason], name, reason)
-    sheet.put(of.UNTRANSLATED, keeper.untranslated, name)
-    sheet.put(of.CHECKPOINTS, keeper.checkpoints_written, name)
+    sheet.put(of.UNTRANSLATED, syncers.untranslated, name)
+    sheet.put(of.CHECKPOINTS, syncers.checkpoints_written, name)
 
 
 def put_events(sheet: Sheet, counts: Counter[tuple[str, str]], flows: Iterable[str]) -> None:

@@ -46,7 +46,7 @@ class ConnectorStates:
         if why := self._connectors.unfit(name):
             return self._as(FAILED, why)
         part, deployed = self._connectors.part(name), self._connectors.deployed_of(name)
-        runs = deployed is not None and (deployed.copies if part == SOURCE else deployed.keeps(part or ""))
+        runs = deployed is not None and (deployed.is_copying if part == SOURCE else deployed.runs_part(part or ""))
         if wanted.state != RUNNING:
             return self._as(RUNNING if runs else wanted.state)
         if deployed is not None and deployed.trouble:
@@ -65,11 +65,11 @@ class ConnectorStates:
                 )
                 for number, one in enumerate(deployed.tasks())
             ]
-        if part not in deployed.has_kept:
+        if part not in deployed.started_parts:
             return []
-        if deployed.keeper is None or not deployed.keeps(part):
+        if deployed.syncers is None or not deployed.runs_part(part):
             return [TaskStatus(0, self._as(UNASSIGNED))]
-        trouble = deployed.keeper.trouble(*_JOBS[part])
+        trouble = deployed.syncers.trouble(*_JOBS[part])
         return [TaskStatus(0, self._as(FAILED if trouble else RUNNING, trouble))]
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
@@ -106,12 +106,12 @@ class ConnectorStates:
             for one, at in deployed.positions().items():
                 ends[one.mirror] = ends.get(one.mirror, 0) + at.target
             return ends
-        if part is None or deployed.keeper is None:
+        if part is None or deployed.syncers is None:
             return {}
-        flow = deployed.keeper.flow
+        flow = deployed.syncers.flow
         if part == HEARTBEAT:
             return {flow.policy.heartbeats_topic(): int(time.time())}
-        return {flow.policy.checkpoints_topic(flow.source.alias): len(deployed.keeper.checkpoints.latest)}
+        return {flow.policy.checkpoints_topic(flow.source.alias): len(deployed.syncers.checkpoints.latest)}
 
     async def offsets(self, name: str) -> list[tuple[dict[str, str | int], dict[str, int]]]:
         """Partitions and offsets as MirrorMaker 2's connectors note them: the last record that was copied."""
@@ -123,7 +123,7 @@ class ConnectorStates:
         if part == HEARTBEAT:
             return [({"sourceClusterAlias": source, "targetClusterAlias": target}, {"offset": 0})]
         if part == CHECKPOINT:
-            latest = deployed.keeper.checkpoints.latest.values() if deployed.keeper is not None else ()
+            latest = deployed.syncers.checkpoints.latest.values() if deployed.syncers is not None else ()
             return [
                 ({"partition": one.partition, "topic": one.topic, "group": one.group}, {"offset": 0}) for one in latest
             ]

@@ -168,7 +168,7 @@ class Connectors:
         deployed = self.deployed_of(name)
         if deployed is not None:
             of_source = self.part(name) == SOURCE
-            deployed.again(itself or (bool(tasks) and not of_source), tasks if of_source else ())
+            deployed.restart(itself or (bool(tasks) and not of_source), tasks if of_source else ())
 
     async def _keep(self, name: str, wanted: Wanted, *, new: bool) -> None:
         if self._store is not None:

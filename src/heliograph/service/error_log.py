@@ -1,21 +1,21 @@
-"""Saying each thing once: in an outage the same few errors come back by turns for as long as it lasts."""
+"""Logs each error once: in an outage, the same few errors alternate for as long as it lasts."""
 
 from collections.abc import Hashable
 
 
 class ErrorLog:
-    """What was said about a thing since it was last well."""
+    """The errors of each subject since it last worked."""
 
     def __init__(self) -> None:
-        self._said: dict[Hashable, set[str]] = {}
+        self._errors: dict[Hashable, set[str]] = {}
 
-    def is_new(self, about: Hashable, text: str) -> bool:
-        """Whether this is to be said now."""
-        said = self._said.setdefault(about, set())
-        new = text not in said
-        said.add(text)
-        return new
+    def is_new(self, subject: Hashable, text: str) -> bool:
+        """Whether to log this error now."""
+        errors = self._errors.setdefault(subject, set())
+        is_new = text not in errors
+        errors.add(text)
+        return is_new
 
-    def is_well(self, about: Hashable) -> bool:
-        """Whether something was said about it before, so that it is worth a word that it is over."""
-        return self._said.pop(about, None) is not None
+    def recovered(self, subject: Hashable) -> bool:
+        """Call it when the subject works. Returns whether it had errors, so that its recovery is worth a line."""
+        return self._errors.pop(subject, None) is not None

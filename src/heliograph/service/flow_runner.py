@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from heliograph.control.internal_topic_setup import MissingTopics, ensure_signals_topic
 from heliograph.control.preserve_check import check
 from heliograph.copy.counts import Counts
-from heliograph.copy.ledger import Ledger
 from heliograph.copy.log_levels import levels
 from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.copy.signals import Change, Grant, Report, change_command, end_command, grant_command, levels_command
@@ -24,6 +23,7 @@ from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.assignment import Assignment, assign
 from heliograph.service.error_log import ErrorLog
+from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_stats import SHOWN, FlowStats
 from heliograph.service.flow_status import FlowStatus, MirrorStatus, state_of, to_json
 from heliograph.service.measures import Leases, Measure
@@ -31,7 +31,7 @@ from heliograph.service.mirror_check import MISSING, look_at_mirrors
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.other_runs import OtherRuns
 from heliograph.service.running_lease import Lease, rearranged
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.following import Follower
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -92,15 +92,16 @@ class FlowRunner:
         run_lease: RunLease,
         cancel_lease: CancelLease,
         run_id: str,
-        ledger: Ledger | None = None,
+        clients: FlowClients | None = None,
     ) -> None:
         self.flow = flow
         self._run_lease = run_lease
         self._cancel_lease = cancel_lease
         self._run_id = run_id
-        self._source = ClusterClient(flow.source)
-        self._target = ClusterClient(flow.target)
-        self._ledger = ledger if ledger is not None else Ledger(self._target, flow.source.alias)
+        self._own_clients = FlowClients(flow) if clients is None else None
+        clients = clients or self._own_clients
+        assert clients is not None
+        self._source, self._target, self._ledger = clients.source, clients.target, clients.ledger
         self._signals = signals_topic(flow.source.alias)
         self._mirrors = Mirrors(flow, flows, self._source, self._target, self._ledger)
         self._assignment: Assignment = ()
@@ -213,8 +214,8 @@ class FlowRunner:
             self._loops.append(asyncio.create_task(self._lease_loop(len(self._loops))))
 
     def close(self) -> None:
-        self._source.close()
-        self._target.close()
+        if self._own_clients is not None:
+            self._own_clients.close()
 
     async def _lease_loop(self, number: int) -> None:
         for count in itertools.count(1):
@@ -249,7 +250,7 @@ class FlowRunner:
                 said = "%s: lease %d waits for lease %s to end, which still holds partitions that are to move"
                 log.warning(said, self.flow.name, number, holder.id)
             await asyncio.sleep(0.02)
-        if self._complaints.is_well(("let go", number)):
+        if self._complaints.recovered(("let go", number)):
             log.info("%s: lease %d waits no longer", self.flow.name, number)
 
     def _holder_of(self, number: int) -> Lease | None:
@@ -275,7 +276,7 @@ class FlowRunner:
 
     def _runs_again(self, lease: Lease) -> None:
         self._failed.pop(lease.number, None)
-        if self._complaints.is_well(lease.number):
+        if self._complaints.recovered(lease.number):
             log.info("%s: lease %d runs again", self.flow.name, lease.number)
 
     async def _outcome(self, work: Work, lease: Lease) -> Outcome:
@@ -358,7 +359,7 @@ class FlowRunner:
             if missing and self._complaints.is_new("signals", "missing"):
                 log.warning("%s: internal topic %s is missing: it is created again", self.flow.name, self._signals)
             await ensure_signals_topic(self.flow, self._target)
-            self._complaints.is_well("signals")
+            self._complaints.recovered("signals")
         except (WireError, MissingTopics) as error:
             if self._complaints.is_new("signals", str(error)):
                 log.warning("%s: leases cannot be heard: %s", self.flow.name, error)
@@ -424,7 +425,7 @@ class FlowRunner:
                     await self._refresh(topics)
                 elif began - self._rearranged >= _REARRANGE_EVERY:
                     await self._arrange()
-                if self._complaints.is_well("topics"):
+                if self._complaints.recovered("topics"):
                     log.info("%s: topics are refreshed again", self.flow.name)
             except WireError as error:
                 if self._complaints.is_new("topics", str(error)):
@@ -552,7 +553,7 @@ class FlowRunner:
                 if known != (now := levels()):
                     await self._command(levels_command(now))
                     known = now
-                self._complaints.is_well("status")
+                self._complaints.recovered("status")
             except WireError as error:
                 # Leases cannot report, either: nothing else would tell that they are not heard.
                 lasting = isinstance(error, BrokerError) and not error.transient

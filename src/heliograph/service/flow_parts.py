@@ -1,0 +1,110 @@
+"""The two parts of a running flow: copying records, and syncing everything else."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from heliograph.model.flow import SOURCE, Flow
+from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.service.flow_clients import FlowClients
+from heliograph.service.flow_runner import FlowRunner, Task
+from heliograph.service.flow_syncers import FlowSyncers
+
+MakeRunner = Callable[[Flow, FlowClients], FlowRunner]
+
+_FINISH_WITHIN = 2.0
+
+
+class CopyingPart:
+    """The flow's runner, if it copies. Its positions and tasks are still known after it has ended."""
+
+    def __init__(self, make_runner: MakeRunner) -> None:
+        self.runner: FlowRunner | None = None
+        self._make_runner = make_runner
+        self._task: asyncio.Task[None] | None = None
+        self._last_positions: Mapping[MirrorPartition, Position] = {}
+        self._last_tasks: list[Task] = []
+
+    async def prepare(self, flow: Flow, clients: FlowClients) -> FlowRunner:
+        runner = self._make_runner(flow, clients)
+        await runner.connect()
+        await runner.prepare()
+        self.runner = runner
+        return runner
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """If it is prepared and does not run yet."""
+        if self.runner is not None and self._task is None:
+            self._task = tasks.create_task(self.runner.run())
+
+    async def end(self) -> None:
+        """Returns when all leases have ended."""
+        runner = self.runner
+        if runner is None:
+            return
+        if self._task is not None:
+            await runner.stop()
+            await self._task
+            self._task = None
+        self._last_positions = runner.positions()
+        self._last_tasks = [Task(task.partitions, False) for task in runner.tasks()]
+        self.runner = None
+
+    async def end_within(self, seconds: float) -> None:
+        """What has not ended by then is cancelled. Positions and tasks stay those of the runner."""
+        if self.runner is None or self._task is None:
+            return
+        stopping = asyncio.create_task(self.runner.stop())
+        await asyncio.wait([stopping, self._task], timeout=seconds)
+        for task in (stopping, self._task):
+            task.cancel()
+        await asyncio.gather(stopping, self._task, return_exceptions=True)
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
+
+    def positions(self) -> Mapping[MirrorPartition, Position]:
+        """How far it has copied, or had when it ended."""
+        return self.runner.positions() if self.runner is not None else self._last_positions
+
+    def tasks(self) -> list[Task]:
+        """The leases that should run, or should have when it ended."""
+        return self.runner.tasks() if self.runner is not None else self._last_tasks
+
+
+class SyncingPart:
+    """The flow's syncers."""
+
+    def __init__(self) -> None:
+        self.syncers: FlowSyncers | None = None
+        self.started_parts: frozenset[str] = frozenset()  # that run, or have run
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """If they are prepared and do not run yet."""
+        if self.syncers is not None and self._task is None:
+            self.started_parts |= self.syncers.flow.parts
+            self._task = tasks.create_task(self.syncers.run())
+
+    async def replace(self, syncers: FlowSyncers | None, tasks: asyncio.TaskGroup) -> None:
+        """The new ones start before the old ones end, so that what both sync does not pause."""
+        old, old_task = self.syncers, self._task
+        self.syncers, self._task = syncers, None
+        self.start(tasks)
+        if syncers is not None and old is not None:
+            syncers.take_over(old)
+        if old_task is not None:
+            old_task.cancel()
+            await asyncio.gather(old_task, return_exceptions=True)
+        if old is not None and (syncers is None or SOURCE not in syncers.flow.parts):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FINISH_WITHIN):
+                    await old.finish()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def runs_part(self, part: str) -> bool:
+        return self._task is not None and self.syncers is not None and part in self.syncers.flow.parts

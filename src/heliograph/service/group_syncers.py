@@ -1,0 +1,136 @@
+"""What the checkpoint connector keeps in sync: the list of groups, checkpoints, and the groups' offsets."""
+
+import asyncio
+import logging
+import time
+
+from heliograph.control.checkpoints import Checkpoints, GroupTopicPartition, Untranslated
+from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
+from heliograph.model.flow import Flow
+from heliograph.service.flow_clients import FlowClients
+from heliograph.service.syncer_runner import Syncer
+from heliograph.service.window import Window
+from heliograph.wire.errors import WireError
+
+log = logging.getLogger(__name__)
+
+_MIRROR_CHECK_INTERVAL = 5.0
+
+
+class GroupListSyncer(Syncer):
+    name = "groups"
+
+    def __init__(self, checkpoints: Checkpoints, interval: float) -> None:
+        super().__init__(interval)
+        self._checkpoints = checkpoints
+
+    async def run(self) -> None:
+        await self._checkpoints.refresh_groups()
+
+
+class CheckpointSyncer(Syncer):
+    name = "checkpoints"
+    check_interval = _MIRROR_CHECK_INTERVAL
+
+    def __init__(self, flow: Flow, checkpoints: Checkpoints, interval: float) -> None:
+        super().__init__(interval)
+        self._flow = flow
+        self._checkpoints = checkpoints
+        self.loaded = False  # the checkpoints that were written before this start
+        self.tried = asyncio.Event()
+        self.untranslated = 0  # group partitions in the last run
+        self.written = 0
+        self.ages: dict[GroupTopicPartition, Window] = {}  # when they were written, in milliseconds
+        self._early: set[Untranslated] = set()
+
+    def take_over(self, earlier: "CheckpointSyncer") -> None:
+        self.untranslated, self.written, self.ages = earlier.untranslated, earlier.written, earlier.ages
+
+    async def run(self) -> None:
+        started = time.monotonic()
+        try:
+            if not self.loaded:
+                await self._checkpoints.load()
+                await self._checkpoints.refresh_groups()
+                self.loaded = True
+                started = time.monotonic()
+            outcome = await self._checkpoints.run()
+        finally:
+            self.tried.set()
+        self.untranslated = len(outcome.missing)
+        self.written += len(outcome.emitted)
+        for checkpoint in outcome.emitted:
+            key = (checkpoint.group, checkpoint.topic, checkpoint.partition)
+            self.ages.setdefault(key, Window()).note((time.monotonic() - started) * 1000)
+        self.ages = {key: window for key, window in self.ages.items() if window.spread()}
+        if outcome.emitted:
+            log.debug("%s: %d checkpoints written", self._flow.name, len(outcome.emitted))
+        for early in outcome.early:
+            if early not in self._early:
+                log.info(
+                    "%s: group %s would read some records of %s-%d again: %s",
+                    *(self._flow.name, early.group, early.topic, early.partition, early.why),
+                )
+        self._early = set(outcome.early)
+
+    async def is_due_early(self) -> bool:
+        """Checkpoints of a mirror that was deleted and created again are wrong until they are computed again."""
+        try:
+            return await self._checkpoints.mirrors_are_others()
+        except WireError:
+            return False  # the next run reports what is wrong
+
+
+class GroupOffsetSyncer(Syncer):
+    name = "group offsets"
+
+    def __init__(
+        self,
+        flow: Flow,
+        clients: FlowClients,
+        checkpoints: Checkpoints,
+        checkpoint_syncer: CheckpointSyncer,
+        interval: float,
+    ) -> None:
+        super().__init__(interval)
+        self._flow = flow
+        self._checkpoints = checkpoints
+        self._checkpoint_syncer = checkpoint_syncer
+        self._sync = GroupSync(clients.target)
+        self.last_round = GroupRound()
+
+    def take_over(self, earlier: "GroupOffsetSyncer") -> None:
+        self.last_round = earlier.last_round
+        self._sync.follow(earlier._sync)
+
+    async def wait_until_ready(self) -> None:
+        """The first run comes right after the first checkpoints, not an interval later."""
+        await self._checkpoint_syncer.tried.wait()
+
+    async def run(self) -> None:
+        if not self._checkpoint_syncer.loaded:
+            return  # the checkpoints that are read so far may be older than those that are not
+        flow, checkpoints = self._flow, self._checkpoints
+        matches = flow.groups.names.matches
+        placed = [checkpoint for key, checkpoint in checkpoints.placed.items() if matches(key[0])]
+        outcome = await self._sync.run(placed)
+        for group in checkpoints.share_groups:
+            outcome.leave(group, SHARE_GROUP, NO_OFFSETS)
+        if outcome.written:
+            log.info("%s: offsets of %d groups written to the target", flow.name, len(outcome.written))
+        for group, reason in outcome.untouched.items():
+            if self.last_round.untouched.get(group) != reason:
+                log.info("%s: group %s is left alone: %s", flow.name, group, reason)
+        self.last_round = outcome
+        if checkpoints.deleted:
+            await self._delete_groups()
+
+    async def _delete_groups(self) -> None:
+        deleted = self._checkpoints.deleted
+        for group, reason in (await self._sync.delete(deleted)).items():
+            deleted.pop(group, None)
+            if reason:
+                text = "%s: group %s is gone from the source, and stays on the target: %s"
+                log.info(text, self._flow.name, group, reason)
+            else:
+                log.info("%s: group %s is gone from the source, and from the target, too", self._flow.name, group)
