@@ -117,6 +117,11 @@ class FlowSupervisor:
         """Parts that run, or have run."""
         return self._syncing.started_parts
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether checkpoints are for any group, or were before the syncers ended or were replaced."""
+        return self._syncing.has_groups
+
     def positions(self) -> Mapping[MirrorPartition, Position]:
         return self._copying.positions()
 
