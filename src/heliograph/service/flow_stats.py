@@ -9,6 +9,7 @@ from heliograph.copy.signals import Report
 from heliograph.copy.work import ALIGNING, Outcome, Progress
 from heliograph.model.partitions import MirrorPartition
 from heliograph.model.problems import Notice, Refusal
+from heliograph.service.events import PartitionEvent, PartitionNotice, PartitionStopped, emit
 from heliograph.service.flow_status import Rate
 from heliograph.service.load import Load
 from heliograph.service.partition_stats import PartitionStats
@@ -97,7 +98,7 @@ class FlowStats:
             # A lease that ended before it met the refusal again is no proof that it is gone.
             if not refusal.final or outcome.progress[partition].position.source > refusal.source_offset:
                 del self.refusals[partition]
-                log.info("%s: %s is being copied again", self._flow_name, partition)
+                emit(log, PartitionEvent(self._flow_name, partition, f"{partition} is being copied again"))
         self._note_refusals(outcome.refusals)
         self._note_notices(lease, 0, outcome.notices)
 
@@ -117,12 +118,13 @@ class FlowStats:
         if len(self._ahead) < _TOPICS_AHEAD:
             self._ahead.add(one.topic)
             said = "a producer's clock is wrong or this one, and its latency is shown as 0"
-            log.warning("%s: %s has records from %.0f s ahead of this clock: %s", self._flow_name, one, ahead, said)
+            text = f"{one} has records from {ahead:.0f} s ahead of this clock: {said}"
+            emit(log, PartitionEvent(self._flow_name, one, text, logging.WARNING))
 
     def _note_notices(self, lease: Lease, first: int, notices: tuple[Notice, ...]) -> None:
         """A lease's outcome repeats what its reports have said: each notice counts once."""
         for one in notices[max(0, lease.notices - first) :]:
-            log.warning("%s: %s", self._flow_name, one)
+            emit(log, PartitionNotice(self._flow_name, one))
             self.notices.append(one)
             self.events[one.kind] += 1
             self.records_of_events[one.kind] += one.count
@@ -134,7 +136,7 @@ class FlowStats:
         for one in refusals:
             before = self.refusals.get(one.partition)
             if before != one and not (before is not None and before.reason == one.reason == ALIGNING):
-                log.log(logging.ERROR if one.final else logging.WARNING, "%s: %s", self._flow_name, one)
+                emit(log, PartitionStopped(self._flow_name, one))
                 self._note_error(one.partition, refused=one.reason in _OF_RECORDS)
                 if not one.final:
                     self._look()

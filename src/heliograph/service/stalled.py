@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from heliograph.copy.work import Progress
 from heliograph.model.partitions import MirrorPartition
+from heliograph.service.events import PartitionEvent, emit
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.open_transactions import open_transactions
 
@@ -65,7 +66,8 @@ class StalledPartitions:
     def _forget(self, one: MirrorPartition) -> None:
         if self._known.pop(one, None) is not None and one in self._told:
             self._told.remove(one)
-            log.info("%s: %s can be read on: the transaction has ended", self._flow_name, one)
+            text = f"{one} can be read on: the transaction has ended"
+            emit(log, PartitionEvent(self._flow_name, one, text))
 
     async def look(self, source: ClusterClient) -> None:
         """Find out whose transactions these are, and say it once."""
@@ -86,7 +88,7 @@ class StalledPartitions:
             if more[one.producer_id]:  # one line for all partitions of a producer
                 others = more.pop(one.producer_id) - 1
                 said = f" (and {others} more partitions of that producer)" if others else ""
-                log.warning("%s: %s%s", self._flow_name, one, said)
+                emit(log, PartitionEvent(self._flow_name, one.partition, f"{one}{said}", logging.WARNING))
             self._told.add(one.partition)
 
     def _is_still(self, known: Stalled) -> bool:
