@@ -78,7 +78,7 @@ class FlowSupervisor:
                     self._start(tasks)
                     self._reconciling = tasks.create_task(self._reconcile(tasks, ended))
         except BaseExceptionGroup as errors:
-            raise _first(errors) from errors
+            raise _first(errors) from None
 
     async def end(self, within: float) -> None:
         """Ends copying and syncing, leases first of all in an orderly way. What takes longer is cancelled."""
