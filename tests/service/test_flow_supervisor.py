@@ -228,7 +228,7 @@ def test_a_flow_that_cannot_start_is_retried_and_reported_once(
         assert len(world.syncers) == 4
         assert supervisor.trouble == "b:9092 is gone"
         assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-            ("ERROR", "A->B: does not run, and is tried again: b:9092 is gone")
+            ("ERROR", "A->B: does not run and will be tried again: b:9092 is gone")
         ]
         world.unreachable = False
         await asyncio.sleep(10.0)

@@ -65,12 +65,12 @@ class ConnectorStates:
                 TaskStatus(
                     number, self._as(FAILED if task.trouble else RUNNING if task.running else UNASSIGNED, task.trouble)
                 )
-                for number, task in enumerate(flow.tasks())
+                for number, task in enumerate(flow.copying.tasks())
             ]
-        if part not in flow.started_parts:
+        if part not in flow.syncing.started_parts:
             return []
         errors = flow.syncers.trouble(*_SYNCERS[part]) if flow.syncers is not None and flow.runs_part(part) else ""
-        if part == CHECKPOINT and not flow.has_groups and not errors:
+        if part == CHECKPOINT and not flow.syncing.has_groups and not errors:
             return []  # as in Connect: its tasks share the groups
         state = FAILED if errors else RUNNING if flow.runs_part(part) else UNASSIGNED
         return [TaskStatus(0, self._as(state, errors))]
@@ -84,7 +84,7 @@ class ConnectorStates:
         }
         configs = [config | {"task.index": str(task.id)} for task in tasks]
         if part == SOURCE and flow is not None:
-            for task_config, lease in zip(configs, flow.tasks(), strict=False):
+            for task_config, lease in zip(configs, flow.copying.tasks(), strict=False):
                 task_config["task.assigned.partitions"] = ",".join(map(str, sorted(lease.partitions)))
         return configs
 
@@ -106,7 +106,7 @@ class ConnectorStates:
             return {}
         if part == SOURCE:
             ends: dict[str, int] = {}
-            for partition, position in flow.positions().items():
+            for partition, position in flow.copying.positions().items():
                 ends[partition.mirror] = ends.get(partition.mirror, 0) + position.target
             return ends
         if part is None or flow.syncers is None:
@@ -136,7 +136,7 @@ class ConnectorStates:
             ]
         offsets = {
             (partition.topic, partition.partition): position.source - 1
-            for partition, position in flow.positions().items()
+            for partition, position in flow.copying.positions().items()
             if position.source > 0
         }
         if not offsets and self._connectors.worker.offsets_topic and flow.wanted is not None:

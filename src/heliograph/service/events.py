@@ -176,7 +176,7 @@ class FlowNotRunning(Event):
 
     @property
     def message(self) -> str:
-        return f"does not run, and is tried again: {self.reason}"
+        return f"does not run and will be tried again: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

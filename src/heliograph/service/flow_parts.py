@@ -106,6 +106,7 @@ class SyncingPart:
 
     @property
     def has_groups(self) -> bool:
+        """Whether there are groups to translate, or were before the syncers ended or were replaced."""
         if self.syncers is None or not self.syncers.checkpoint_syncer.loaded:
             return self._had_groups
         return bool(self.syncers.checkpoints.groups)

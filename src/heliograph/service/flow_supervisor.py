@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 from heliograph.control.internal_topic_setup import MissingTopics
@@ -11,11 +11,10 @@ from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
-from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.events import FlowNotRunning, emit, flow_scope
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
-from heliograph.service.flow_runner import FlowRunner, Task, needs_another
+from heliograph.service.flow_runner import FlowRunner, needs_another
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.errors import WireError
 
@@ -37,8 +36,8 @@ class FlowSupervisor:
         self.trouble = ""
         self._wait_for_spark = wait_for_spark
         self._clients: FlowClients | None = None
-        self._copying = CopyingPart(make_runner)
-        self._syncing = SyncingPart()
+        self.copying = CopyingPart(make_runner)
+        self.syncing = SyncingPart()
         self._reconciling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._restart = False
@@ -63,9 +62,9 @@ class FlowSupervisor:
         assert self.wanted is not None
         with flow_scope(self.name):
             self._clients = FlowClients(self.wanted)
-            self._syncing.syncers = await self._prepared_syncers(self.wanted, self._clients)
+            self.syncing.syncers = await self._prepared_syncers(self.wanted, self._clients)
             if SOURCE in self.wanted.parts:
-                runner = await self._copying.prepare(self.wanted, self._clients)
+                runner = await self.copying.prepare(self.wanted, self._clients)
                 if until_caught_up:
                     await runner.set_goals()
 
@@ -85,8 +84,8 @@ class FlowSupervisor:
         if self._reconciling is not None:
             self._reconciling.cancel()
             await asyncio.gather(self._reconciling, return_exceptions=True)
-        self._syncing.cancel()
-        await self._copying.end_within(within)
+        self.syncing.cancel()
+        await self.copying.end_within(within)
 
     async def finish(self) -> None:
         """After `end`: writes how far the flow is copied."""
@@ -106,35 +105,19 @@ class FlowSupervisor:
 
     @property
     def runner(self) -> FlowRunner | None:
-        return self._copying.runner
+        return self.copying.runner
 
     @property
     def syncers(self) -> FlowSyncers | None:
-        return self._syncing.syncers
-
-    @property
-    def started_parts(self) -> frozenset[str]:
-        """Parts that run, or have run."""
-        return self._syncing.started_parts
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether checkpoints are for any group, or were before the syncers ended or were replaced."""
-        return self._syncing.has_groups
-
-    def positions(self) -> Mapping[MirrorPartition, Position]:
-        return self._copying.positions()
-
-    def tasks(self) -> list[Task]:
-        return self._copying.tasks()
+        return self.syncing.syncers
 
     @property
     def is_copying(self) -> bool:
-        return self._copying.is_running
+        return self.copying.is_running
 
     def runs_part(self, part: str) -> bool:
         """For parts other than copying."""
-        return self._syncing.runs_part(part)
+        return self.syncing.runs_part(part)
 
     # --- from what runs to what is wanted -------------------------------------------------------------------
 
@@ -148,7 +131,7 @@ class FlowSupervisor:
             except EXPECTED as error:
                 self._note_failure(wanted, str(error))
             except Exception as error:
-                log.exception("%s: not as it is wanted", self.name)
+                log.exception("%s: does not run and will be tried again", self.name)
                 self.trouble = repr(error)
             if wanted is None and self.wanted is None:
                 self.close()
@@ -168,16 +151,16 @@ class FlowSupervisor:
         leases, self._leases_to_restart = self._leases_to_restart, set()
         runner = self.runner
         if runner is not None and (flow is None or SOURCE not in flow.parts or needs_another(runner.flow, flow)):
-            await self._copying.end()
+            await self.copying.end()
         if flow is None or not flow.parts:
-            await self._syncing.replace(None, tasks)
+            await self.syncing.replace(None, tasks)
             return
         if self.syncers is None or self.syncers.flow != flow or restart:
             await self._replace_syncers(flow, tasks)
         assert self._clients is not None
         if SOURCE in flow.parts:
             if self.runner is None:
-                await self._copying.prepare(flow, self._clients)
+                await self.copying.prepare(flow, self._clients)
             elif self.runner.flow != flow:
                 await self.runner.change(flow)
             elif restart:
@@ -188,8 +171,8 @@ class FlowSupervisor:
         self._start(tasks)
 
     def _start(self, tasks: asyncio.TaskGroup) -> None:
-        self._copying.start(tasks)
-        self._syncing.start(tasks)
+        self.copying.start(tasks)
+        self.syncing.start(tasks)
 
     async def _replace_syncers(self, flow: Flow, tasks: asyncio.TaskGroup) -> None:
         """With new clients where the clusters are others. The old ones are needed until the old syncers have ended."""
@@ -203,13 +186,13 @@ class FlowSupervisor:
             raise
         self._clients = clients
         try:
-            await self._syncing.replace(syncers, tasks)
+            await self.syncing.replace(syncers, tasks)
         finally:
             if old is not None and old is not clients:
                 old.close()
 
     async def _prepared_syncers(self, flow: Flow, clients: FlowClients) -> FlowSyncers:
-        syncers = FlowSyncers(flow, self.positions, clients)
+        syncers = FlowSyncers(flow, self.copying.positions, clients)
         await syncers.prepare()
         return syncers
 

@@ -130,7 +130,11 @@ class GroupOffsetSyncer(Syncer):
         for group, reason in (await self._sync.delete(deleted)).items():
             deleted.pop(group, None)
             if reason:
-                text = "%s: group %s is gone from the source, and stays on the target: %s"
+                text = "%s: group %s was deleted on the source, and stays on the target: %s"
                 log.info(text, self._flow.name, group, reason)
             else:
-                log.info("%s: group %s is gone from the source, and from the target, too", self._flow.name, group)
+                log.info(
+                    "%s: group %s was deleted on the source, and is deleted on the target as well",
+                    self._flow.name,
+                    group,
+                )

@@ -143,7 +143,7 @@ class LedgerPacker(Syncer):
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             topic = self._clients.ledger.topic
-            log.warning("%s: internal topic %s is gone; it is created again", self._flow.name, topic)
+            log.warning("%s: internal topic %s was deleted; creating it again", self._flow.name, topic)
             await ensure_internal_topics(self._flow, self._clients.source, self._clients.target)
             count = await self._packer.pack_if_due()
         if count:
@@ -161,5 +161,5 @@ class LedgerPruner(Syncer):
     async def run(self) -> None:
         count = await self._packer.prune()
         if count:
-            text = "%s: intervals of records that are gone from both clusters deleted, of %d mirror partitions"
+            text = "%s: ledger intervals deleted of %d mirror partitions, as both clusters have deleted their records"
             log.info(text, self._flow.name, count)
