@@ -113,7 +113,7 @@ class Connectors(ConnectorView):
             if self._store is not None:
                 await self._store.keep_state(name, state)
             if before.state != state:
-                log.info("connector %s is to be %s", name, state)
+                log.info("connector %s is set to %s", name, state)
             self._wanted[name] = replace(before, state=state)
             self._apply()
 

@@ -129,10 +129,9 @@ class FlowSupervisor:
                 await self._apply(wanted, tasks)
                 self.trouble = ""
             except EXPECTED as error:
-                self._note_failure(wanted, str(error))
+                self._note_failure(wanted, str(error), None)
             except Exception as error:
-                log.exception("%s: does not run and will be tried again", self.name)
-                self.trouble = repr(error)
+                self._note_failure(wanted, repr(error), error)
             if wanted is None and self.wanted is None:
                 self.close()
                 ended()
@@ -141,9 +140,9 @@ class FlowSupervisor:
                 async with asyncio.timeout(_RETRY_INTERVAL if self.trouble else None):
                     await self._changed.wait()
 
-    def _note_failure(self, wanted: Flow | None, trouble: str) -> None:
-        if wanted is not None and trouble != self.trouble:
-            emit(log, FlowNotRunning(wanted.name, trouble.removeprefix(f"{wanted.name}: ")))
+    def _note_failure(self, wanted: Flow | None, trouble: str, bug: Exception | None) -> None:
+        if trouble != self.trouble and (wanted is not None or bug is not None):
+            emit(log, FlowNotRunning(self.name, trouble.removeprefix(f"{self.name}: ")), bug)
         self.trouble = trouble
 
     async def _apply(self, flow: Flow | None, tasks: asyncio.TaskGroup) -> None:
