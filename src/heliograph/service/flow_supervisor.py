@@ -16,6 +16,7 @@ from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
 from heliograph.service.flow_runner import FlowRunner, needs_another
 from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.service.task_groups import first_error
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class FlowSupervisor:
                     self._start(tasks)
                     self._reconciling = tasks.create_task(self._reconcile(tasks, ended))
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            raise first_error(errors) from None
 
     async def end(self, within: float) -> None:
         """Ends copying and syncing, leases first of all in an orderly way. What takes longer is cancelled."""
@@ -194,8 +195,3 @@ class FlowSupervisor:
         syncers = FlowSyncers(flow, self.copying.positions, clients)
         await syncers.prepare()
         return syncers
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
