@@ -90,7 +90,7 @@ def test_positions_lags_and_reasons_on_both_sides(pair: Pair, topic: str) -> Non
     assert (row.state, "within 60 s" in row.advice) == ("due", True)
     row = _row(flow, ahead)
     assert (row.state, row.mirror_offset, row.target_offset) == ("ahead", 24, 37)
-    assert "13 records further on B" in row.text
+    assert row.text == "its offset on B is 13 ahead: it was read or set there"
     with _member(pair.b, used, mirror):
         row = _row(flow, used)
     assert (row.state, row.advice) == ("active", "stop its members on B")
@@ -101,7 +101,7 @@ def test_positions_lags_and_reasons_on_both_sides(pair: Pair, topic: str) -> Non
     pair.a.commit(later, topic, 50)
     row = _row(flow, later)
     assert (row.state, row.mirror_offset, row.mirror_end) == ("not-copied", 40, 40)
-    assert row.advice.startswith("waits for copying: 4 records to go")
+    assert row.advice.startswith("wait for copying: 4 records to go")
     copy(flow)
     pair.a.transaction(topic, 3, commit=False)
     end = pair.a.bounds(topic)[1]
@@ -181,7 +181,7 @@ def test_mirrors_topics_and_offsets_that_are_not_there(pair: Pair, topic: str) -
     asyncio.run(sync_now(flow, groups["gone"]))
     row = _row(flow, groups["gone"])
     assert (row.state, row.target_offset) == ("synced", 10)
-    assert row.text == "offset 4 is gone, A begins at 10 now: a reader there goes by its auto.offset.reset"
+    assert row.text == "offset 4 is deleted, A starts at 10 now: a consumer there goes by its auto.offset.reset"
 
     row = _row(flow, groups["taken"])  # among what another tool has copied; its records tell nothing here
     assert (row.state, row.mirror_offset) == ("due", 0)
@@ -214,7 +214,7 @@ def test_what_is_not_allowed_is_named(pair: Pair, guarded: Log, topic: str) -> N
     deny(guarded, ResourceType.GROUP, unset, ACLOperation.READ)
     row = _row(flow, unseen)
     assert (row.state, row.advice) == ("no-permission", f"allow DESCRIBE on group {unseen} on B")
-    assert "B says GROUP_AUTHORIZATION_FAILED" in row.text
+    assert "B answers GROUP_AUTHORIZATION_FAILED" in row.text
     row = _row(flow, unset)
     assert (row.state, row.text) == ("no-permission", f"B does not allow READ on group {unset}")
     round_ = asyncio.run(sync_now(flow))
@@ -238,7 +238,7 @@ def test_what_is_not_allowed_is_named(pair: Pair, guarded: Log, topic: str) -> N
     deny(guarded, ResourceType.GROUP, f"{topic}-mine", ACLOperation.DESCRIBE)
     found = _standing(back, f"{topic}-mine")
     assert (found.state, found.partitions) == ("no-permission", ())
-    assert "A says GROUP_AUTHORIZATION_FAILED" in found.text
+    assert "A answers GROUP_AUTHORIZATION_FAILED" in found.text
 
 
 def test_a_mirror_whose_records_may_not_be_deleted_cannot_keep_offsets(pair: Pair, guarded: Log, topic: str) -> None:
@@ -297,12 +297,12 @@ def test_the_command_shows_it_in_80_columns_and_as_json(pair: Pair, topic: str, 
     assert shown.exit_code == 1, shown
     assert max(map(len, shown.stdout.splitlines())) <= 80
     text = " ".join(shown.stdout.split())
-    assert "ahead: 2 records further on B, where it was read or set" in text
+    assert "ahead: its offset on B is 2 ahead: it was read or set there" in text
     assert "0 of 1 group synced" in text
     assert "left out: not picked by groups" in text
     shown = in_process("groups", properties, group)
     assert max(map(len, shown.stdout.splitlines())) <= 80
-    assert "what would change it: nothing has to" in shown.stdout
+    assert "what would change it: nothing: offsets are never moved back" in shown.stdout
 
     pair.a.commit(group, topic, 12)
     seen = in_process("groups", properties, "A->B", group, "--sync", "--json")

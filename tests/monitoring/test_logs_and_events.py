@@ -86,8 +86,8 @@ def test_a_webhook_that_is_gone_holds_nobody_up(caplog: pytest.LogCaptureFixture
     notifier = Notifier(address, every=0.01, tries=2)
     event = LoggedEvent(0.0, "ERROR", "A->B", "A->B: something")
     for _ in range(5000):
-        notifier.tell(event)
-    notifier.tell(LoggedEvent(0.0, "INFO", "A->B", "A->B: nothing"))
+        notifier.notify(event)
+    notifier.notify(LoggedEvent(0.0, "INFO", "A->B", "A->B: nothing"))
     until(lambda: "and are given up" in caplog.text)
     notifier.end()
     assert "Connection refused" in caplog.text

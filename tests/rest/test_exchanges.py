@@ -314,6 +314,20 @@ def _on_the_other_connectors(call: Recorder, pair: Pair, topic: str) -> None:
         config = connector(kind, call.alias, (pair.a, pair.b), topic, consumer_auto_offset_reset="earliest")
         call(f"create {kind}", "POST", "/connectors", {"name": name, "initial_state": state, "config": config})
         _on_another_connector(call, kind, quote(name), state)
+    _on_a_checkpoint_connector_without_groups(call, connector("Checkpoint", call.alias, (pair.a, pair.b), topic))
+
+
+def _on_a_checkpoint_connector_without_groups(call: Recorder, config: dict[str, str]) -> None:
+    call(
+        "create without groups",
+        "POST",
+        "/connectors",
+        {"name": "alone", "config": config | {"groups": "no-such-group"}},
+    )
+    call.api.until(lambda api: api.state("alone") == ["RUNNING"])
+    call("status without groups", "GET", "/connectors/alone/status")
+    call("tasks without groups", "GET", "/connectors/alone/tasks")
+    call("delete without groups", "DELETE", "/connectors/alone")
 
 
 def _on_another_connector(call: Recorder, kind: str, name: str, state: str) -> None:

@@ -96,7 +96,7 @@ async def _main(
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
         states = ConnectorStates(connectors)
-        telling = asyncio.create_task(states.keep_telling(store))
+        telling = asyncio.create_task(states.keep_writing(store))
         try:
             server = RestServer(make_app(connectors, states, events, file.cluster), serving)
             await run_until_stopped(running, console, server)

@@ -65,7 +65,7 @@ def gathered_events(webhook: str) -> Iterator[Events]:
     logging.getLogger("heliograph").addHandler(events)
     notifier = Notifier(webhook) if webhook else None
     if notifier is not None:
-        events.tell(notifier.tell)
+        events.subscribe(notifier.notify)
     try:
         yield events
     finally:

@@ -135,7 +135,8 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
             f" ({more} offsets more than it had noted)" if more > 0 else "",
         )
     for partition, why in outcome.refused.items():
-        log.error("%s: %s cannot be taken over from MirrorMaker 2: %s", flow.name, partition, why)
+        place = {"topic": partition.topic, "partition": partition.partition}
+        log.error("%s: %s cannot be taken over from MirrorMaker 2: %s", flow.name, partition, why, extra=place)
 
 
 # --- MM2's own state ----------------------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ SYNC_SINCE = _own(
     "Seconds since something was kept in sync: heartbeats, topic settings, access rules, offset syncs, checkpoints, …",
 )
 SYNC_FAILING = _own("sync_failing", ("flow", "kind"), "1 if it was not the last time.")
-REQUESTS = _own("requests_total", _FLOW, "Requests sent to both clusters for that.", COUNTER)
+REQUESTS = _own("requests_total", _FLOW, "Requests to both clusters, but for those of leases.", COUNTER)
 EVENTS = _own("events_total", ("flow", "level"), "Lines that were logged: `INFO`, `WARNING`, `ERROR`.", COUNTER)
 TOPIC_LAG_RECORDS = _own("topic_lag_records", _TOPIC, "As heliograph_lag_records, for one topic of the source.")
 TOPIC_LAG_BYTES = _own("topic_lag_bytes", _TOPIC, "As heliograph_lag_bytes.")

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from heliograph.model.partitions import MirrorPartition
 from heliograph.model.problems import Notice, Refusal
-from heliograph.service.about import fields_of_arguments
 
 _CAPACITY = 1000
 _LOGGERS_OF_EVENTS = ("heliograph.service", "heliograph.control")
@@ -177,7 +176,7 @@ class FlowNotRunning(Event):
 
     @property
     def message(self) -> str:
-        return f"does not run, and is tried again: {self.reason}"
+        return f"does not run and will be tried again: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +213,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     event = getattr(record, "event", None)
     if isinstance(event, Event):
         return ({"flow": event.flow} if event.flow else {}) | event.fields()
-    fields = fields_of_arguments(record)
-    fields |= {name: getattr(record, name) for name in _EXTRA_FIELDS if hasattr(record, name)}
+    fields = {name: getattr(record, name) for name in _EXTRA_FIELDS if hasattr(record, name)}
     if "flow" not in fields and (flow := _flow_in_scope.get()):
         fields["flow"] = flow
     return fields
@@ -244,7 +242,7 @@ class Events(logging.Handler):
         self._listeners: list[Callable[[LoggedEvent], None]] = []
         self.counts: Counter[tuple[str, str]] = Counter()  # by flow and level, since the start
 
-    def tell(self, listener: Callable[[LoggedEvent], None]) -> None:
+    def subscribe(self, listener: Callable[[LoggedEvent], None]) -> None:
         """Calls the listener with every event from now on; it must not block."""
         self._listeners.append(listener)
 

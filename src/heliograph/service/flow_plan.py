@@ -1,6 +1,7 @@
-"""What a run would do, without doing anything: for `heliograph run --plan`."""
+"""What a run would do, without changing anything: for `heliograph run --plan`."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from heliograph.control.acl_sync import AclSync
@@ -11,7 +12,7 @@ from heliograph.control.topic_sync import plan, wanted_partitions
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, SOURCE, Flow
 from heliograph.model.partitions import MirrorPartition
-from heliograph.service.cycles import cycle_of
+from heliograph.service.cycles import comes_home
 from heliograph.service.partition_position import partition_positions
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.consumer_groups import consumer_groups
@@ -19,7 +20,7 @@ from heliograph.wire.consumer_groups import consumer_groups
 
 @dataclass(slots=True)
 class FlowPlan:
-    """`copy` counts source offsets, so that a hole counts as if there were records."""
+    """`copy` counts source offsets, also those without records."""
 
     flow: str
     internal: list[str] = field(default_factory=list)  # topics to create, each with its cluster
@@ -29,60 +30,61 @@ class FlowPlan:
     access_rules: int = 0
     taken_over: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    copy: dict[str, int] = field(default_factory=dict)  # source topic -> offsets to go
+    copy: dict[str, int] = field(default_factory=dict)  # source topic -> offsets to copy
     groups: int = 0
 
 
 async def plan_flow(flow: Flow, flows: tuple[Flow, ...]) -> FlowPlan:
-    """Only asks. What would be decided by looking at records while copying is not foreseen."""
-    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
-    try:
+    """Reads only. What copiers decide by looking at records is not foreseen."""
+    with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
         outcome = FlowPlan(flow.name)
-        for one, there in await look_up(flow, source, target):
-            if there.error:
-                outcome.internal.append(f"{one.topic.name} on {(source if one.on_source else target).cluster.alias}")
+        for internal, existing in await look_up(flow, source, target):
+            if existing.error:
+                cluster = (source if internal.on_source else target).cluster
+                outcome.internal.append(f"{internal.topic.name} on {cluster.alias}")
         if SOURCE in flow.parts:
             topics = (await source.metadata(None)).topics
-            rest = {name: topic for name, topic in topics.items() if not cycle_of(name, flow, flows)}
-            await _mirrors(flow, source, target, rest, outcome)
+            not_cyclic = {name: topic for name, topic in topics.items() if not comes_home(name, flow, flows)}
+            await _plan_mirrors(flow, source, target, not_cyclic, outcome)
         if CHECKPOINT in flow.parts and flow.groups.checkpoints_every is not None:
             outcome.groups = sum(map(flow.groups.names.matches, await consumer_groups(source)))
         return outcome
-    finally:
-        source.close()
-        target.close()
 
 
-async def _mirrors(
-    flow: Flow, source: ClusterClient, target: ClusterClient, there: Mapping[str, Topic], outcome: FlowPlan
+async def _plan_mirrors(
+    flow: Flow, source: ClusterClient, target: ClusterClient, source_topics: Mapping[str, Topic], outcome: FlowPlan
 ) -> None:
-    here = (await target.metadata(None)).topics
-    todo = plan(flow, there, here)
-    outcome.create = {flow.mirror_name(name): wanted_partitions(flow, there[name]) for name in todo.create}
+    target_topics = (await target.metadata(None)).topics
+    todo = plan(flow, source_topics, target_topics)
+    outcome.create = {flow.mirror_name(name): wanted_partitions(flow, source_topics[name]) for name in todo.create}
     outcome.grow = dict(todo.grow)
     if flow.topic_sync.configs_every is not None:
         outcome.settings, _unknown = await pending_changes(flow, source, target, todo.existing)
     if flow.topic_sync.acls_every is not None:
         outcome.access_rules = len(await AclSync(flow).missing(source, target))
     ledger = Ledger(target, flow.source.alias)
-    if ledger.topic in here:
+    if ledger.topic in target_topics:
         await ledger.catch_up()
     partitions = [
         MirrorPartition(name, flow.mirror_name(name), number)
         for name in todo.mirrored
-        for number in there[name].leaders
+        for number in source_topics[name].leaders
     ]
-    filled = [one for one in partitions if one.mirror in here and one.partition in here[one.mirror].leaders]
-    taken = await take_over(flow, source, target, ledger, filled, dry=True)
+    existing = [
+        partition
+        for partition in partitions
+        if partition.mirror in target_topics and partition.partition in target_topics[partition.mirror].leaders
+    ]
+    result = await take_over(flow, source, target, ledger, existing, dry=True)
     outcome.taken_over = [
-        f"{one.partition}: mirror offset {one.mirror_end}, source offset {one.source}" for one in taken.taken
+        f"{taken.partition}: mirror offset {taken.mirror_end}, source offset {taken.source}" for taken in result.taken
     ]
-    outcome.refused = {str(one): why for one, why in taken.refused.items()}
-    positions = {one.partition: one.source for one in taken.taken}
-    for one in await partition_positions(flow, source, target, ledger, partitions, there, here):
-        position = positions.get(one.partition, one.position)
-        if position is None or one.source_end is None:
-            outcome.refused.setdefault(str(one.partition), one.problem)
-        elif one.source_end > position:
-            topic = one.partition.topic
-            outcome.copy[topic] = outcome.copy.get(topic, 0) + one.source_end - position
+    outcome.refused = {str(partition): why for partition, why in result.refused.items()}
+    taken_at = {taken.partition: taken.source for taken in result.taken}
+    for at in await partition_positions(flow, source, target, ledger, partitions, source_topics, target_topics):
+        position = taken_at.get(at.partition, at.position)
+        if position is None or at.source_end is None:
+            outcome.refused.setdefault(str(at.partition), at.problem)
+        elif at.source_end > position:
+            topic = at.partition.topic
+            outcome.copy[topic] = outcome.copy.get(topic, 0) + at.source_end - position

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 from heliograph.control.internal_topic_setup import MissingTopics
@@ -11,13 +11,12 @@ from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
-from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.events import FlowNotRunning, emit, flow_scope
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
-from heliograph.service.flow_runner import FlowRunner
+from heliograph.service.flow_runner import FlowRunner, needs_another
 from heliograph.service.flow_syncers import FlowSyncers
-from heliograph.service.flow_view import Task
+from heliograph.service.task_groups import first_error
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -38,8 +37,8 @@ class FlowSupervisor:
         self.trouble = ""
         self._wait_for_spark = wait_for_spark
         self._clients: FlowClients | None = None
-        self._copying = CopyingPart(make_runner)
-        self._syncing = SyncingPart()
+        self.copying = CopyingPart(make_runner)
+        self.syncing = SyncingPart()
         self._reconciling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._restart = False
@@ -64,9 +63,9 @@ class FlowSupervisor:
         assert self.wanted is not None
         with flow_scope(self.name):
             self._clients = FlowClients(self.wanted)
-            self._syncing.syncers = await self._prepared_syncers(self.wanted, self._clients)
+            self.syncing.syncers = await self._prepared_syncers(self.wanted, self._clients)
             if SOURCE in self.wanted.parts:
-                runner = await self._copying.prepare(self.wanted, self._clients)
+                runner = await self.copying.prepare(self.wanted, self._clients)
                 if until_caught_up:
                     await runner.set_goals()
 
@@ -79,15 +78,15 @@ class FlowSupervisor:
                     self._start(tasks)
                     self._reconciling = tasks.create_task(self._reconcile(tasks, ended))
         except BaseExceptionGroup as errors:
-            raise _first(errors) from errors
+            raise first_error(errors) from None
 
     async def end(self, within: float) -> None:
         """Ends copying and syncing, leases first of all in an orderly way. What takes longer is cancelled."""
         if self._reconciling is not None:
             self._reconciling.cancel()
             await asyncio.gather(self._reconciling, return_exceptions=True)
-        self._syncing.cancel()
-        await self._copying.end_within(within)
+        self.syncing.cancel()
+        await self.copying.end_within(within)
 
     async def finish(self) -> None:
         """After `end`: writes how far the flow is copied."""
@@ -107,30 +106,19 @@ class FlowSupervisor:
 
     @property
     def runner(self) -> FlowRunner | None:
-        return self._copying.runner
+        return self.copying.runner
 
     @property
     def syncers(self) -> FlowSyncers | None:
-        return self._syncing.syncers
-
-    @property
-    def started_parts(self) -> frozenset[str]:
-        """Parts that run, or have run."""
-        return self._syncing.started_parts
-
-    def positions(self) -> Mapping[MirrorPartition, Position]:
-        return self._copying.positions()
-
-    def tasks(self) -> list[Task]:
-        return self._copying.tasks()
+        return self.syncing.syncers
 
     @property
     def is_copying(self) -> bool:
-        return self._copying.is_running
+        return self.copying.is_running
 
     def runs_part(self, part: str) -> bool:
         """For parts other than copying."""
-        return self._syncing.runs_part(part)
+        return self.syncing.runs_part(part)
 
     # --- from what runs to what is wanted -------------------------------------------------------------------
 
@@ -142,10 +130,9 @@ class FlowSupervisor:
                 await self._apply(wanted, tasks)
                 self.trouble = ""
             except EXPECTED as error:
-                self._note_failure(wanted, str(error))
+                self._note_failure(wanted, str(error), None)
             except Exception as error:
-                log.exception("%s: not as it is wanted", self.name)
-                self.trouble = repr(error)
+                self._note_failure(wanted, repr(error), error)
             if wanted is None and self.wanted is None:
                 self.close()
                 ended()
@@ -154,38 +141,38 @@ class FlowSupervisor:
                 async with asyncio.timeout(_RETRY_INTERVAL if self.trouble else None):
                     await self._changed.wait()
 
-    def _note_failure(self, wanted: Flow | None, trouble: str) -> None:
-        if wanted is not None and trouble != self.trouble:
-            emit(log, FlowNotRunning(wanted.name, trouble.removeprefix(f"{wanted.name}: ")))
+    def _note_failure(self, wanted: Flow | None, trouble: str, bug: Exception | None) -> None:
+        if trouble != self.trouble and (wanted is not None or bug is not None):
+            emit(log, FlowNotRunning(self.name, trouble.removeprefix(f"{self.name}: ")), bug)
         self.trouble = trouble
 
     async def _apply(self, flow: Flow | None, tasks: asyncio.TaskGroup) -> None:
         restart, self._restart = self._restart or bool(self.trouble), False
         leases, self._leases_to_restart = self._leases_to_restart, set()
         runner = self.runner
-        if runner is not None and (flow is None or SOURCE not in flow.parts or runner.flow.needs_new_runner(flow)):
-            await self._copying.end()
+        if runner is not None and (flow is None or SOURCE not in flow.parts or needs_another(runner.flow, flow)):
+            await self.copying.end()
         if flow is None or not flow.parts:
-            await self._syncing.replace(None, tasks)
+            await self.syncing.replace(None, tasks)
             return
         if self.syncers is None or self.syncers.flow != flow or restart:
             await self._replace_syncers(flow, tasks)
         assert self._clients is not None
         if SOURCE in flow.parts:
             if self.runner is None:
-                await self._copying.prepare(flow, self._clients)
+                await self.copying.prepare(flow, self._clients)
             elif self.runner.flow != flow:
                 await self.runner.change(flow)
             elif restart:
-                await self.runner.refresh_topics()
+                await self.runner.look_again()
             assert self.runner is not None
-            await self.runner.restart_leases(leases)
+            await self.runner.begin_anew(leases)
             await self._wait_for_spark()
         self._start(tasks)
 
     def _start(self, tasks: asyncio.TaskGroup) -> None:
-        self._copying.start(tasks)
-        self._syncing.start(tasks)
+        self.copying.start(tasks)
+        self.syncing.start(tasks)
 
     async def _replace_syncers(self, flow: Flow, tasks: asyncio.TaskGroup) -> None:
         """With new clients where the clusters are others. The old ones are needed until the old syncers have ended."""
@@ -199,17 +186,12 @@ class FlowSupervisor:
             raise
         self._clients = clients
         try:
-            await self._syncing.replace(syncers, tasks)
+            await self.syncing.replace(syncers, tasks)
         finally:
             if old is not None and old is not clients:
                 old.close()
 
     async def _prepared_syncers(self, flow: Flow, clients: FlowClients) -> FlowSyncers:
-        syncers = FlowSyncers(flow, self.positions, clients)
+        syncers = FlowSyncers(flow, self.copying.positions, clients)
         await syncers.prepare()
         return syncers
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error

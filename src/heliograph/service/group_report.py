@@ -1,4 +1,4 @@
-"""Every consumer group of a flow's source: where it stands on both clusters, whether it is synced, and if not, why."""
+"""Every consumer group of a flow's source: its offsets on both clusters, and if it is not synced, why."""
 
 import asyncio
 import difflib
@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from heliograph.control.checkpoints import Checkpoints
-from heliograph.control.group_sync import IDLE, GroupRound, GroupSync, TargetGroups, Verdict, look_at_target
-from heliograph.control.group_translation import TranslatedOffset
+from heliograph.control.checkpoints import Checkpoints, Translated
+from heliograph.control.group_sync import IDLE, GroupRound, GroupSync, OnTarget, Verdict, look_at_target
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.model.names import why_not
@@ -38,15 +37,15 @@ class NoAnswer(Exception):
 
 
 class SwitchedOff(NoAnswer):
-    """The flow does not do this, by its settings."""
+    """The flow's settings do not allow this."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPartition:
-    """A group's position in one partition. None stands for what is not there or not known.
+    """A group's offsets in one partition. None: there is none, or it is not known.
 
     `source_offset` is what it has committed on the source, `mirror_offset` is that translated, and `target_offset` is
-    what the target has. `mirror_lag` counts from the translated position. `state` is a stable word.
+    what the target has. `mirror_lag` counts from the translated offset. `state` is one of `group_reasons.ORDER`.
     """
 
     topic: str
@@ -66,7 +65,7 @@ class GroupPartition:
 
 @dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """A group, with the state that says most about its partitions."""
+    """A group, with the state of the partition that matters most."""
 
     group: str
     state: str
@@ -76,7 +75,7 @@ class GroupStanding:
 
     @property
     def left_out(self) -> bool:
-        """As the file, or the group itself, wants it."""
+        """By the settings, or because it has committed nothing."""
         return self.state in LEFT_OUT
 
     @property
@@ -91,31 +90,33 @@ class FlowGroups:
 
 
 async def look_at_groups(flow: Flow, group: str | None = None) -> FlowGroups:
-    """All consumer groups of the source, or one. Only asks, and with as few requests for thousands as for one. Raises
-    NoAnswer."""
+    """All consumer groups of the source, or one. Reads only, and the number of requests does not grow with that of
+    groups. Raises NoAnswer."""
     with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
         if group is None:
             listed = await list_groups(source)
-            shares = [name for name, one in listed.items() if one.is_share_group]
-            committed = await committed_offsets(source, [name for name, one in listed.items() if one.has_offsets])
+            share_groups = [name for name, listing in listed.items() if listing.is_share_group]
+            committed = await committed_offsets(
+                source, [name for name, listing in listed.items() if listing.has_offsets]
+            )
         else:
-            committed, shares = await committed_offsets(source, [group]), []
+            committed, share_groups = await committed_offsets(source, [group]), []
             if not committed[group]:
-                committed, shares = {}, [await _share_group_of(flow, source, group)]
+                committed, share_groups = {}, [await _share_group_of(flow, source, group)]
         ledger = await _ledger(flow, target)
-        known = {name: found for name, found in committed.items() if isinstance(found, dict)}
-        facts = await _ask(flow, source, target, ledger, known)
-        standing = [
-            _group(flow, name, found, facts) if isinstance(found, dict) else _unread(flow, name, found)
-            for name, found in committed.items()
+        readable = {name: offsets for name, offsets in committed.items() if isinstance(offsets, dict)}
+        facts = await _facts(flow, source, target, ledger, readable)
+        groups = [
+            _group(flow, name, offsets, facts) if isinstance(offsets, dict) else _unreadable(flow, name, offsets)
+            for name, offsets in committed.items()
         ]
-        standing += [_share_group(flow, name) for name in shares]
-        return FlowGroups(flow.name, tuple(sorted(standing, key=lambda one: one.group)))
+        groups += [_share_group(flow, name) for name in share_groups]
+        return FlowGroups(flow.name, tuple(sorted(groups, key=lambda standing: standing.group)))
 
 
 async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
-    """One round of translating and syncing now, of all groups that the flow takes care of or of one, even where rounds
-    now and then are switched off. By the same rules: a group in use is not touched, and none is moved back."""
+    """Translates and syncs now, all groups that the flow selects or one of them, even where sync.group.offsets is off.
+    The rules are the same: a group in use is not touched, and no offset is moved back."""
     if CHECKPOINT not in flow.parts or flow.groups.checkpoints_every is None:
         raise SwitchedOff(f"{flow.name} translates no offsets: its checkpoints are switched off or paused")
     with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
@@ -125,9 +126,8 @@ async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
         checkpoints.groups = tuple(name for name in checkpoints.groups if group in (None, name))
         await checkpoints.run()
         chosen = set(checkpoints.groups)
-        return await GroupSync(target).run(
-            [one for place, one in checkpoints.mirror_checkpoints.items() if place[0] in chosen]
-        )
+        placed = [checkpoint for key, checkpoint in checkpoints.placed.items() if key[0] in chosen]
+        return await GroupSync(target).run(placed)
 
 
 async def _ledger(flow: Flow, target: ClusterClient) -> Ledger:
@@ -138,11 +138,11 @@ async def _ledger(flow: Flow, target: ClusterClient) -> Ledger:
 
 
 async def _share_group_of(flow: Flow, source: ClusterClient, group: str) -> str:
-    """A group that has committed nothing, if it is one that never does. Raises NoAnswer."""
+    """The group, if it is a share group: these never commit. Raises NoAnswer."""
     listed = await list_groups(source)
     if group in listed and listed[group].is_share_group:
         return group
-    known = [name for name, one in listed.items() if one.has_offsets]
+    known = [name for name, listing in listed.items() if listing.has_offsets]
     if group in known:
         raise NoAnswer(f"group {group} has committed nothing on {flow.source.alias}")
     near = difflib.get_close_matches(group, known, n=1)
@@ -152,67 +152,81 @@ async def _share_group_of(flow: Flow, source: ClusterClient, group: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    translated: Mapping[tuple[str, str, int], TranslatedOffset]
-    standing: Mapping[TopicPartition, PartitionPosition]
+    translated: Mapping[tuple[str, str, int], Translated]
+    positions: Mapping[TopicPartition, PartitionPosition]
     missing: Mapping[TopicPartition, Missing | WireError | None]
-    seen: TargetGroups
+    on_target: OnTarget
     rights: Rights
 
 
-async def _ask(
+async def _facts(
     flow: Flow, source: ClusterClient, target: ClusterClient, ledger: Ledger, committed: Mapping[str, Offsets]
 ) -> _Facts:
     wanted = {
-        group: {place: one for place, one in found.items() if one.offset >= 0 and flow.selects(place[0])}
-        for group, found in committed.items()
+        group: {key: commit for key, commit in offsets.items() if commit.offset >= 0 and flow.selects(key[0])}
+        for group, offsets in committed.items()
     }
     translated = await Checkpoints(flow, source, target, ledger).translate(wanted)
-    places = {(one.topic, one.partition) for one in translated}
-    partitions = [MirrorPartition(topic, flow.mirror_name(topic), number) for topic, number in sorted(places)]
-    there, here = await asyncio.gather(
-        source.metadata({one.topic for one in partitions}),
-        target.metadata({ledger.topic, *(one.mirror for one in partitions)}),
+    keys = sorted({(offset.topic, offset.partition) for offset in translated})
+    partitions = [MirrorPartition(topic, flow.mirror_name(topic), number) for topic, number in keys]
+    source_metadata, target_metadata = await asyncio.gather(
+        source.metadata({partition.topic for partition in partitions}),
+        target.metadata({ledger.topic, *(partition.mirror for partition in partitions)}),
     )
     # After translating, so that no mirror ends before what was translated.
-    standing = await partition_positions(flow, source, target, ledger, partitions, there.topics, here.topics)
-    by_place = {(one.partition.topic, one.partition.partition): one for one in standing}
-    overtaken = {
-        at
-        for one in translated
-        if (at := by_place[one.topic, one.partition]).position is not None and one.committed.offset > at.position
-    }
-    missing = await first_missing(flow, source, there.topics, list(overtaken))
-    mirrors = {group: [(flow.mirror_name(topic), number) for topic, number in found] for group, found in wanted.items()}
-    seen = await look_at_target(target, mirrors, active_too=True)
-    due = [
-        one
-        for one in translated
-        if isinstance(one.answer, int)
-        and seen.verdict(one.group, (flow.mirror_name(one.topic), one.partition), one.answer) is Verdict.DUE
-    ]
-    active = {group for group, state in seen.states.items() if state not in IDLE}
-    rights = Rights(
-        await describe_groups(target, {one.group for one in due} | active),
-        await may_do(target, READ, {flow.mirror_name(one.topic) for one in due}),
+    found = await partition_positions(
+        flow, source, target, ledger, partitions, source_metadata.topics, target_metadata.topics
     )
-    return _Facts({(one.group, one.topic, one.partition): one for one in translated}, by_place, missing, seen, rights)
+    positions = {(position.partition.topic, position.partition.partition): position for position in found}
+    not_copied = {
+        at
+        for offset in translated
+        if (at := positions[offset.topic, offset.partition]).position is not None
+        and offset.committed.offset > at.position
+    }
+    missing = await first_missing(flow, source, source_metadata.topics, list(not_copied))
+    mirrors = {
+        group: [(flow.mirror_name(topic), number) for topic, number in offsets] for group, offsets in wanted.items()
+    }
+    on_target = await look_at_target(target, mirrors, active_too=True)
+    due = [
+        offset
+        for offset in translated
+        if isinstance(offset.answer, int)
+        and on_target.verdict(offset.group, (flow.mirror_name(offset.topic), offset.partition), offset.answer)
+        is Verdict.DUE
+    ]
+    active = {group for group, state in on_target.states.items() if state not in IDLE}
+    rights = Rights(
+        await describe_groups(target, {offset.group for offset in due} | active),
+        await may_do(target, READ, {flow.mirror_name(offset.topic) for offset in due}),
+    )
+    by_key = {(offset.group, offset.topic, offset.partition): offset for offset in translated}
+    return _Facts(by_key, positions, missing, on_target, rights)
 
 
 def _group(flow: Flow, group: str, committed: Offsets, facts: _Facts) -> GroupStanding:
     excluded = _excluded(flow, group)
     rows = tuple(
-        _partition(flow, group, place, one, facts, excluded)
-        for place, one in sorted(committed.items())
-        if one.offset >= 0
+        _partition(flow, group, key, commit, facts, excluded)
+        for key, commit in sorted(committed.items())
+        if commit.offset >= 0
     )
     if not rows:
         return GroupStanding(group, NO_OFFSET, "it has committed nothing", "", ())
-    says_most = min(rows, key=lambda row: ORDER.index(row.state))
-    return GroupStanding(group, says_most.state, says_most.text, says_most.advice, rows)
+    first = min(rows, key=lambda row: ORDER.index(row.state))
+    return GroupStanding(group, first.state, first.text, first.advice, rows)
 
 
 def _share_group(flow: Flow, group: str) -> GroupStanding:
-    why = _excluded(flow, group) or share_group(flow)
+    return _without_partitions(group, _excluded(flow, group) or share_group(flow))
+
+
+def _unreadable(flow: Flow, group: str, error: WireError) -> GroupStanding:
+    return _without_partitions(group, unreadable(error, flow.source.alias, group))
+
+
+def _without_partitions(group: str, why: Reason) -> GroupStanding:
     return GroupStanding(group, why.state, why.text, why.advice, ())
 
 
@@ -221,23 +235,19 @@ def _excluded(flow: Flow, group: str) -> Reason | None:
     return None if names.matches(group) else Reason(GROUP_EXCLUDED, *why_not(names, group, "groups"))
 
 
-def _unread(flow: Flow, group: str, error: WireError) -> GroupStanding:
-    why = unreadable(error, flow.source.alias, group)
-    return GroupStanding(group, why.state, why.text, why.advice, ())
-
-
 def _partition(
-    flow: Flow, group: str, place: TopicPartition, committed: Committed, facts: _Facts, excluded: Reason | None
+    flow: Flow, group: str, key: TopicPartition, committed: Committed, facts: _Facts, excluded: Reason | None
 ) -> GroupPartition:
-    topic, number = place
-    one, at, mirror = facts.translated.get((group, topic, number)), facts.standing.get(place), flow.mirror_name(topic)
-    if one is None or at is None:
+    topic, number = key
+    mirror = flow.mirror_name(topic)
+    translated, at = facts.translated.get((group, topic, number)), facts.positions.get(key)
+    if translated is None or at is None:
         why = excluded or Reason(TOPIC_EXCLUDED, *flow.why_left_out(topic))
         return GroupPartition(topic, mirror, number, committed.offset, *(None,) * 6, why.state, why.text, why.advice)
-    why = excluded or reason(flow, one, at, facts.missing.get(place), facts.seen, facts.rights)
-    translated = one.answer if isinstance(one.answer, int) else None
-    known = facts.seen.committed.get(group)
-    there = known.get((mirror, number)) if isinstance(known, dict) else None
+    why = excluded or reason(flow, translated, at, facts.missing.get(key), facts.on_target, facts.rights)
+    mirror_offset = translated.answer if isinstance(translated.answer, int) else None
+    target_offsets = facts.on_target.committed.get(group)
+    on_target = target_offsets.get((mirror, number)) if isinstance(target_offsets, dict) else None
     return GroupPartition(
         topic,
         mirror,
@@ -245,10 +255,10 @@ def _partition(
         committed.offset,
         at.source_end,
         None if at.source_end is None else max(0, at.source_end - committed.offset),
-        translated,
-        there.offset if there is not None and there.offset >= 0 else None,
+        mirror_offset,
+        on_target.offset if on_target is not None and on_target.offset >= 0 else None,
         at.mirror_end,
-        None if translated is None or at.mirror_end is None else at.mirror_end - translated,
+        None if mirror_offset is None or at.mirror_end is None else at.mirror_end - mirror_offset,
         why.state,
         why.text,
         why.advice,

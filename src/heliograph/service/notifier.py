@@ -34,7 +34,7 @@ class Notifier:
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
         self._thread.start()
 
-    def tell(self, event: LoggedEvent) -> None:
+    def notify(self, event: LoggedEvent) -> None:
         if event.level in _LEVELS:
             try:
                 self._queue.put_nowait(event)

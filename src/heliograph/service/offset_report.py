@@ -1,14 +1,15 @@
-"""Both ends of every mirror partition side by side, and how far the mirror is behind: for `heliograph offsets`."""
+"""The offsets of every partition on both clusters, and the mirror's lag: for `heliograph offsets`."""
 
 import difflib
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 from heliograph.control.topic_sync import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
-from heliograph.model.partitions import MirrorPartition
-from heliograph.service.cycles import cycle_of
+from heliograph.model.partitions import MirrorPartition, TopicPartition
+from heliograph.service.cycles import comes_home
 from heliograph.service.partition_position import Missing, PartitionPosition, first_missing, partition_positions
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -20,10 +21,10 @@ class NoSuchTopic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """None stands for what is not there or not known; `problem` says what is wrong, if something is.
+    """None: there is none, or it is not known; then `problem` says why.
 
-    `position` is the source offset that comes next. `difference` is mirror offset minus source offset there. `lag`
-    counts source offsets from the first record that is not copied yet, and `lag_seconds` is that record's age.
+    `position` is the next source offset to copy. `difference` is the mirror offset of the next record minus `position`.
+    `lag` counts source offsets from the first record that is not copied yet, and `lag_seconds` is that record's age.
     """
 
     topic: str
@@ -48,54 +49,61 @@ class FlowOffsets:
 
 async def look_at_offsets(flow: Flow, flows: tuple[Flow, ...], topic: str | None = None) -> FlowOffsets:
     """All partitions that the flow copies, or those of one topic, by its name or its mirror's. Raises NoSuchTopic."""
-    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
-    try:
-        there, here = (await source.metadata(None)).topics, (await target.metadata(None)).topics
-        rest = {name: one for name, one in there.items() if not cycle_of(name, flow, flows)}
-        mirrored = plan(flow, rest, here).mirrored
+    with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
+        source_topics, target_topics = (await source.metadata(None)).topics, (await target.metadata(None)).topics
+        not_cyclic = {name: found for name, found in source_topics.items() if not comes_home(name, flow, flows)}
+        mirrored = plan(flow, not_cyclic, target_topics).mirrored
         if topic is not None:
             chosen = tuple(name for name in mirrored if topic in (name, flow.mirror_name(name)))
             if not chosen:
-                raise NoSuchTopic(_why(flow, topic, topic in rest, topic in there, mirrored))
+                raise NoSuchTopic(_why_not_copied(flow, topic, topic in source_topics, topic in not_cyclic, mirrored))
             mirrored = chosen
-        ledger = Ledger(target, flow.source.alias)
         partitions = [
-            MirrorPartition(name, flow.mirror_name(name), number) for name in mirrored for number in there[name].leaders
+            MirrorPartition(name, flow.mirror_name(name), number)
+            for name in mirrored
+            for number in source_topics[name].leaders
         ]
-        found = await partition_positions(flow, source, target, ledger, partitions, there, here)
-        missing = await first_missing(flow, source, there, found)
-        moment = time.time()
-        rows = (_row(one, missing, moment) for one in found)
+        ledger = Ledger(target, flow.source.alias)
+        positions = await partition_positions(flow, source, target, ledger, partitions, source_topics, target_topics)
+        missing = await first_missing(flow, source, source_topics, positions)
+        now = time.time()
+        rows = (_row(position, missing, now) for position in positions)
         return FlowOffsets(flow.name, tuple(sorted(rows, key=lambda row: (row.topic, row.partition))))
-    finally:
-        source.close()
-        target.close()
 
 
 def _row(
-    one: PartitionPosition, missing: dict[tuple[str, int], Missing | WireError | None], moment: float
+    at: PartitionPosition, missing: dict[TopicPartition, Missing | WireError | None], now: float
 ) -> PartitionOffsets:
-    key = one.partition
-    lag, seconds, problem = None, None, one.problem
-    if one.position is not None and one.source_end is not None:
-        first = missing.get((key.topic, key.partition))
+    partition = at.partition
+    lag, seconds, problem = None, None, at.problem
+    if at.position is not None and at.source_end is not None:
+        first = missing.get((partition.topic, partition.partition))
         if isinstance(first, Missing):
-            lag = one.source_end - first.offset
-            seconds = None if first.timestamp < 0 else round(max(0.0, moment - first.timestamp / 1000), 1)
+            lag = at.source_end - first.offset
+            seconds = None if first.timestamp < 0 else round(max(0.0, now - first.timestamp / 1000), 1)
         elif first is None:
             lag, seconds = 0, 0.0
         else:
-            lag, problem = one.source_end - one.position, f"the source cannot be read at {one.position}: {first}"
-    difference = None if one.position is None or one.mirror_end is None else one.mirror_end - one.position
-    bounds = one.source_start, one.source_end, one.mirror_start, one.mirror_end
+            lag, problem = at.source_end - at.position, f"the source cannot be read at offset {at.position}: {first}"
     return PartitionOffsets(
-        key.topic, key.mirror, key.partition, *bounds, one.position, difference, lag, seconds, problem
+        partition.topic,
+        partition.mirror,
+        partition.partition,
+        at.source_start,
+        at.source_end,
+        at.mirror_start,
+        at.mirror_end,
+        at.position,
+        None if at.position is None or at.mirror_end is None else at.mirror_end - at.position,
+        lag,
+        seconds,
+        problem,
     )
 
 
-def _why(flow: Flow, topic: str, exists: bool, circles: bool, mirrored: tuple[str, ...]) -> str:
-    if exists or circles:
-        why = flow.why_left_out(topic)[0] if exists else "it would be copied in a circle onto itself"
+def _why_not_copied(flow: Flow, topic: str, exists: bool, is_not_cyclic: bool, mirrored: tuple[str, ...]) -> str:
+    if exists:
+        why = flow.why_left_out(topic)[0] if is_not_cyclic else "it would be copied in a circle onto itself"
         return f"{flow.name} does not copy topic {topic}: {why}"
     near = difflib.get_close_matches(topic, mirrored, n=1)
     return f"{flow.name} has no topic {topic}" + (f"; did you mean {near[0]}?" if near else "")

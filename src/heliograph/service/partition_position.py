@@ -1,4 +1,4 @@
-"""Where mirror partitions stand, from both logs and the ledger alone, whether anything runs or not. Changes nothing."""
+"""How far mirror partitions are copied, from both logs and the ledger alone: the flow need not run. Writes nothing."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.errors import WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
-_One = int | WireError | None
-_Said = tuple[_One, _One, _One, _One]
+_Bound = int | WireError | None
+_Bounds = tuple[_Bound, _Bound, _Bound, _Bound]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """None stands for what is not there (no mirror) or could not be read; then `problem` says what is wrong.
+    """None: there is no mirror, or it could not be read; then `problem` says why.
 
-    `position` is the source offset that comes next.
+    `position` is the next source offset to copy.
     """
 
     partition: MirrorPartition
@@ -41,53 +41,64 @@ async def partition_positions(
     target: ClusterClient,
     ledger: Ledger,
     partitions: Sequence[MirrorPartition],
-    there: Mapping[str, Topic],
-    here: Mapping[str, Topic],
+    source_topics: Mapping[str, Topic],
+    target_topics: Mapping[str, Topic],
 ) -> list[PartitionPosition]:
-    """By the rule of recovery, which may still decide otherwise when it looks at records. `there` and `here` are the
-    topics of source and target, that of the ledger included."""
-    read = [(one.topic, one.partition) for one in partitions]
-    written = [(one.mirror, one.partition) for one in partitions if _has(here, one.mirror, one.partition)]
-    committed = flow.reading.committed_only
+    """As a copier would resume, which also looks at records and may decide otherwise. The topics of the target include
+    that of the ledger."""
+    source_keys = [(partition.topic, partition.partition) for partition in partitions]
+    mirror_keys = [
+        (partition.mirror, partition.partition)
+        for partition in partitions
+        if _has(target_topics, partition.mirror, partition.partition)
+    ]
+    committed_only = flow.reading.committed_only
     starts, ends, mirror_starts, mirror_ends = await asyncio.gather(
-        list_offsets(source, there, read, EARLIEST, committed),
-        list_offsets(source, there, read, LATEST, committed),
-        list_offsets(target, here, written, EARLIEST, False),
-        list_offsets(target, here, written, LATEST, False),
+        list_offsets(source, source_topics, source_keys, EARLIEST, committed_only),
+        list_offsets(source, source_topics, source_keys, LATEST, committed_only),
+        list_offsets(target, target_topics, mirror_keys, EARLIEST, False),
+        list_offsets(target, target_topics, mirror_keys, LATEST, False),
     )
-    if _has(here, ledger.topic, 0):
-        await ledger.catch_up()  # after the ends: whoever appended up to there had written down its intervals before
-    found = []
-    for one in partitions:
-        known, place = (one.topic, one.partition), (one.mirror, one.partition)
-        said = starts[known], ends[known], mirror_starts.get(place), mirror_ends.get(place)
-        bounds = _numbers(said)
-        bad = next((at for at in said if isinstance(at, WireError)), None)
-        if bad is not None:
-            found.append(PartitionPosition(one, *bounds, None, f"its bounds cannot be read: {bad}"))
+    if _has(target_topics, ledger.topic, 0):
+        await ledger.catch_up()  # after the ends: a copier writes its intervals before it appends
+    positions = []
+    for partition in partitions:
+        key, mirror_key = (partition.topic, partition.partition), (partition.mirror, partition.partition)
+        bounds = starts[key], ends[key], mirror_starts.get(mirror_key), mirror_ends.get(mirror_key)
+        known = _known(bounds)
+        error = next((bound for bound in bounds if isinstance(bound, WireError)), None)
+        if error is not None:
+            problem = f"its start and end offsets cannot be read: {error}"
+            positions.append(PartitionPosition(partition, *known, None, problem))
             continue
-        start, end, mirror_start, mirror_end = (at or 0 for at in bounds)
-        ids = id_text(there[one.topic].id), id_text(here[one.mirror].id) if one.mirror in here else ""
-        others = any(other != ids[1] for other in ledger.all_of(known))
-        most = flow.kept_offsets.most_filler if flow.keeps_offsets(one.topic) else None
-        end_first = flow.reading.from_the_end
+        start, end, mirror_start, mirror_end = (offset or 0 for offset in known)
+        topic, mirror = source_topics[partition.topic], target_topics.get(partition.mirror)
+        source_id, mirror_id = id_text(topic.id), "" if mirror is None else id_text(mirror.id)
         facts = PartitionFacts(
-            start, end, mirror_start, mirror_end, *ids, others, from_the_end=end_first, most_filler=most
+            start,
+            end,
+            mirror_start,
+            mirror_end,
+            source_id,
+            mirror_id,
+            any(other != mirror_id for other in ledger.all_of(key)),
+            from_the_end=flow.reading.from_the_end,
+            most_filler=flow.kept_offsets.most_filler if flow.keeps_offsets(partition.topic) else None,
         )
-        decision = await ledger.ask(known, facts.mirror_id, partial(_decide, facts, flow.policies))
+        decision = await ledger.ask(key, mirror_id, partial(_decide, facts, flow.policies))
         if isinstance(decision, Blocked):
-            found.append(PartitionPosition(one, *bounds, None, decision.text))
+            positions.append(PartitionPosition(partition, *known, None, decision.text))
         else:
-            found.append(PartitionPosition(one, *bounds, decision.position.source))
-    return found
+            positions.append(PartitionPosition(partition, *known, decision.position.source))
+    return positions
 
 
 def _decide(facts: PartitionFacts, policies: Policies, intervals: Intervals) -> Resume | Blocked:
     return next_position(intervals, facts, policies)
 
 
-def _numbers(said: _Said) -> tuple[int | None, int | None, int | None, int | None]:
-    start, end, mirror_start, mirror_end = (at if isinstance(at, int) else None for at in said)
+def _known(bounds: _Bounds) -> tuple[int | None, int | None, int | None, int | None]:
+    start, end, mirror_start, mirror_end = (bound if isinstance(bound, int) else None for bound in bounds)
     return start, end, mirror_start, mirror_end
 
 
@@ -97,23 +108,23 @@ def _has(topics: Mapping[str, Topic], topic: str, partition: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The first record of the source that is not copied yet; the time is -1 where it has none."""
+    """The first record of the source that is not copied yet. The timestamp is -1 if it has none."""
 
     offset: int
     timestamp: int
 
 
 async def first_missing(
-    flow: Flow, source: ClusterClient, there: Mapping[str, Topic], all_of_them: Sequence[PartitionPosition]
+    flow: Flow, source: ClusterClient, source_topics: Mapping[str, Topic], positions: Sequence[PartitionPosition]
 ) -> dict[TopicPartition, Missing | WireError | None]:
-    """For the partitions that seem to lag; None where only markers and aborted records follow."""
-    wanted = {
-        (one.partition.topic, one.partition.partition): (one.position, one.source_end)
-        for one in all_of_them
-        if one.position is not None and one.source_end is not None and one.position < one.source_end
+    """For the partitions that are not copied to the end; None where only markers and aborted records follow."""
+    ranges = {
+        (at.partition.topic, at.partition.partition): (at.position, at.source_end)
+        for at in positions
+        if at.position is not None and at.source_end is not None and at.position < at.source_end
     }
-    found = await first_records(source, there, wanted, flow.reading.committed_only)
+    records = await first_records(source, source_topics, ranges, flow.reading.committed_only)
     return {
-        place: one if one is None or isinstance(one, WireError) else Missing(one.offset, one.timestamp)
-        for place, one in found.items()
+        key: record if record is None or isinstance(record, WireError) else Missing(record.offset, record.timestamp)
+        for key, record in records.items()
     }

@@ -15,6 +15,7 @@ from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.flow_supervisor import FlowSupervisor
 from heliograph.service.lease_engine import LeaseEngine
+from heliograph.service.task_groups import run_all
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -88,10 +89,10 @@ class Supervisor:
                     self._start(supervisor)
         copying = self.copying()
         for runner in self._runners():
-            runner.use_flows(copying)
+            runner.know(copying)
 
     def status(self) -> list[FlowStatus]:
-        return [runner.view.status() for runner in self._runners()]
+        return [runner.status() for runner in self._runners()]
 
     @property
     def spark_is_up(self) -> bool:
@@ -115,9 +116,7 @@ class Supervisor:
             self.ready.set()
             await self._watch()
             if not self._stop.is_set():  # caught up
-                async with asyncio.TaskGroup() as tasks:
-                    for supervisor in self.deployed.values():
-                        tasks.create_task(supervisor.translate_once())
+                await run_all(supervisor.translate_once() for supervisor in self.deployed.values())
         except _Stopped:
             pass
         finally:
@@ -131,7 +130,7 @@ class Supervisor:
         await _reach_clusters(flows)
         if self.copying():
             self._spark.start()
-        await asyncio.gather(*(supervisor.prepare(self._until_caught_up) for supervisor in self.deployed.values()))
+        await run_all(supervisor.prepare(self._until_caught_up) for supervisor in self.deployed.values())
         if self.copying():
             await self._spark.wait_until_up()
 
@@ -170,7 +169,7 @@ class Supervisor:
         """Until stopped or caught up. Raises what a flow or Spark fails with."""
         while not self._stop.is_set():
             for runner in self._runners():
-                runner.view.sample()
+                runner.sample()
             if self._until_caught_up and await self._caught_up():
                 return
             if not self._spark.is_alive:
@@ -191,7 +190,10 @@ class Supervisor:
     async def _end(self) -> None:
         started = time.monotonic()
         supervisors = list(self.deployed.values())
-        await asyncio.gather(*(supervisor.end(_LEASES_END_WITHIN) for supervisor in supervisors))
+        ends = (supervisor.end(_LEASES_END_WITHIN) for supervisor in supervisors)
+        for error in await asyncio.gather(*ends, return_exceptions=True):
+            if isinstance(error, Exception):
+                log.error("a flow did not end in order", exc_info=error)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -199,9 +201,9 @@ class Supervisor:
         left = _LEASES_END_WITHIN + _FINISH_WITHIN - (time.monotonic() - started)
         with suppress(TimeoutError):
             async with asyncio.timeout(max(left, _FINISH_WITHIN) if self._stop.is_set() else _FINISH_WITHOUT_HURRY):
-                await asyncio.gather(*(supervisor.finish() for supervisor in supervisors))
+                await asyncio.gather(*(supervisor.finish() for supervisor in supervisors), return_exceptions=True)
         for runner in self._runners():
-            runner.view.sample()
+            runner.sample()
         for supervisor in supervisors:
             supervisor.close()
         await self._spark.stop(_SPARK_STOPS_WITHIN)
@@ -224,4 +226,4 @@ async def _reach_clusters(flows: Iterable[Flow]) -> None:
         finally:
             client.close()
 
-    await asyncio.gather(*(reach(cluster) for cluster in clusters.values()))
+    await run_all(reach(cluster) for cluster in clusters.values())
