@@ -1,4 +1,4 @@
-"""`heliograph serve`: in the place of a Connect worker, with the connectors that are posted to it."""
+"""`heliograph serve`: replaces a Connect worker and runs the connectors that are posted to it."""
 
 import asyncio
 import logging
@@ -26,6 +26,7 @@ from heliograph.config import ConfigError
 from heliograph.config.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
 from heliograph.rest.app import make_app
+from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
@@ -51,11 +52,11 @@ def serve(
     log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
 ) -> None:
-    """Take the place of a Kafka Connect worker: run MirrorMaker 2's connectors that are posted to its REST API.
+    """Replace a Kafka Connect worker: run the MirrorMaker 2 connectors that are posted to the REST API.
 
-    Connectors and their wanted states are kept where Connect keeps them, in the topics that FILE names; those that
-    Connect has left there are run. Connect's own workers of the same group must be stopped. There is no login: whoever
-    reaches the address can change everything.
+    Connectors and their target states are stored where Connect stores them, in the topics that FILE names; connectors
+    that Connect has stored there are run. Stop all Connect workers of the same group first. The REST API has no
+    authentication: whoever reaches the address can change everything.
 
     Example: heliograph serve connect-distributed.properties
     """
@@ -88,7 +89,8 @@ async def _main(
     client = ClusterClient(file.cluster)
     try:
         store = ConnectStore(client, file.group, file.configs.name, file.status.name)
-        stored = await store.open(dict(map(_topic, (file.configs, file.offsets, file.status))))
+        topics = dict(map(_topic, (file.configs, file.offsets, file.status)))
+        stored = await store.open(topics)
         running = Supervisor((), master=master, conf=conf, stays=True)
         id_ = address(serving) if elsewhere else file.advertised
         worker = Worker(id_, file.settings, file.offsets.name, file.group)
@@ -98,7 +100,8 @@ async def _main(
         states = ConnectorStates(connectors)
         telling = asyncio.create_task(states.keep_telling(store))
         try:
-            server = RestServer(make_app(connectors, states, events, file.cluster), serving)
+            health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
+            server = RestServer(make_app(connectors, states, events, file.cluster, health), serving)
             await run_until_stopped(running, console, server)
         finally:
             telling.cancel()
@@ -107,5 +110,5 @@ async def _main(
         client.close()
 
 
-def _topic(one: StorageTopic) -> tuple[str, tuple[int, int]]:
-    return one.name, (one.partitions, one.replication_factor)
+def _topic(topic: StorageTopic) -> tuple[str, tuple[int, int]]:
+    return topic.name, (topic.partitions, topic.replication_factor)

@@ -37,7 +37,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def standing_api(connectors: Connectors, prefix: str) -> APIRouter:
+def offsets_api(connectors: Connectors, prefix: str) -> APIRouter:
     router = APIRouter(prefix=f"{prefix}/flows/{{flow}}", tags=["Heliograph"], responses=_ERRORS)
 
     def flow_of(name: str) -> Flow:
