@@ -142,10 +142,9 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
             group_id=f"{GROUP}-in-use",
             max_poll_interval_ms=3_600_000,  # it stays in the group, however long the tests take
         )
-        with closing(in_use) as it:
+        with closing(in_use) as consumer:
             lose_records(one)
-            while not it.assignment():
-                it.poll(timeout_ms=100)
+            until(lambda: consumer.poll(timeout_ms=100) or consumer.assignment(), every=0)
             until(lambda: one.value("heliograph_groups_not_synced", reason="active") == 1)
             yield one
     finally:

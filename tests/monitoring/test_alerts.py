@@ -23,7 +23,7 @@ from heliograph.sandbox.cluster import SandboxCluster
 from heliograph.sandbox.java import find_java
 from heliograph.sandbox.ports import free_ports
 from heliograph.wire.acl_requests import ALLOW, LITERAL, READ, Acl, create_acls
-from logs import Log, Pair, Record, on, some_records, until
+from logs import PATIENCE, Log, Pair, Record, on, some_records, until
 from monitoring.prometheus import looking_at, rules
 from monitoring.test_rules_and_dashboards import FIRING
 from rest.api import Api
@@ -79,7 +79,7 @@ class Deployment:
     def kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.wait(timeout=PATIENCE)
 
 
 Cause = Callable[[Deployment], None]

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import yaml
 from prometheus import Prometheus
 
 from heliograph.metrics import definitions as of
-from logs import PATIENCE, until
+from logs import until
 from monitoring.conftest import GROUP, WELL, Watched, lose_records
 from monitoring.prometheus import looking_at, rules
 from monitoring.tools import tool
@@ -147,7 +146,4 @@ def test_every_panel_has_data(prometheus: Prometheus, watched: Watched) -> None:
             if title not in _EMPTY and not prometheus.query(expression.removesuffix(" > 0"))  # all may be well by now
         ]
 
-    deadline = time.monotonic() + PATIENCE
-    while left := empty():
-        assert time.monotonic() < deadline, left
-        time.sleep(1)
+    until(lambda: not empty(), empty, every=1.0)

@@ -47,8 +47,7 @@ def troubled(sandbox: Sandbox, folder: Path) -> Iterator[Path]:
     with closing(
         KafkaConsumer("wide", bootstrap_servers=guarded.bootstrap, group_id="M-mm2", max_poll_interval_ms=3600_000)
     ) as worker:
-        while not worker.assignment():
-            worker.poll(timeout_ms=100)
+        until(lambda: worker.poll(timeout_ms=100) or worker.assignment(), every=0)
         process = start("run", file, log=log)
         try:
             until(lambda: "is up, master" in log.read_text())  # before, everything would end for what cannot run

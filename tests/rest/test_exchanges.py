@@ -16,7 +16,7 @@ import pytest
 from heliograph.sandbox.ports import free_ports
 from logs import PATIENCE, Pair, some_records
 from rest.api import Answer, Api, connect_worker, connector, serving, worker_file
-from running.command import start
+from running.command import kill, start
 
 # What differs on purpose, by the name of an exchange: our status, and why. `docs/rest-api.md` says the same.
 DIFFERENCES = {
@@ -98,8 +98,7 @@ def both(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]
                 list(pool.map(lambda one: _exchange(one, pair, topic), recorders))
             yield Both(*recorders, file, worker, refused, folder)
         finally:
-            refused.kill()
-            refused.wait()
+            kill(refused)
 
 
 def test_the_answers_are_connects(both: Both) -> None:

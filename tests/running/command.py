@@ -37,6 +37,11 @@ def in_process(*arguments: object) -> Result:
     return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80"})
 
 
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait(timeout=PATIENCE)
+
+
 def start(*arguments: object, log: Path, **env: str) -> subprocess.Popen[bytes]:
     """Start and leave running; its own process group, so that all of it can be killed."""
     with log.open("ab") as output:

@@ -16,7 +16,7 @@ from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.records import Record, now
 from logs import PATIENCE, Pair, on, some_records, until
 from mm2 import JavaClient, mirror_maker
-from running.command import start
+from running.command import kill, start
 
 _FACTORS = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "status.storage.")
 
@@ -52,8 +52,7 @@ def _heliograph(properties: Path, log: Path) -> Iterator[None]:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0, log.read_text()
     finally:
-        process.kill()
-        process.wait()
+        kill(process)
 
 
 class _Producer:
@@ -75,7 +74,8 @@ class _Producer:
 
     def stop(self) -> None:
         self._end.set()
-        self._thread.join()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._end.is_set():

@@ -14,7 +14,7 @@ import pytest
 
 from heliograph.model.internal_topics import PROGRESS, signals_topic
 from logs import PATIENCE, Pair, Record, some_records, until
-from running.command import heliograph, start
+from running.command import heliograph, kill, start
 
 
 def _mirrored(pair: Pair, topic: str, count: int, partition: int = 0) -> Callable[[], bool]:
@@ -257,6 +257,5 @@ def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
         until(lambda: len(leases() - before) > 3)
         assert lease in leases()
     finally:
-        process.kill()
-        process.wait()
+        kill(process)
     assert "cannot be understood" not in (tmp_path / "log").read_text()

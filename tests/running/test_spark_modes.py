@@ -13,7 +13,7 @@ import heliograph as package
 from heliograph.engine.archive import archive_path, use_archive
 from heliograph.sandbox.java import find_java
 from logs import PATIENCE, Pair, some_records, until
-from running.command import heliograph, program_said
+from running.command import heliograph, kill, program_said
 
 
 def test_leases_run_on_separate_executors(pair: Pair, topic: str, properties: Path) -> None:
@@ -85,7 +85,6 @@ def test_under_spark_submit_a_killed_jvm_takes_the_driver_with_it(
         family = psutil.Process(jvm.pid).children(recursive=True)
         assert family
     finally:
-        jvm.kill()
-        jvm.wait()
+        kill(jvm)
     _gone, alive = psutil.wait_procs(family, timeout=6)
     assert alive == []

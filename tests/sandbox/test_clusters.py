@@ -12,7 +12,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError
 from heliograph.sandbox import cluster as cluster_module
 from heliograph.sandbox.ports import free_ports
-from sandbox.watching import is_running, wait_for
+from sandbox.watching import is_running
+from waiting import until
 
 PORT = free_ports(1)[0]
 
@@ -154,7 +155,7 @@ def test_a_broker_that_is_stopped_is_not_a_death_but_one_that_ends_by_itself_is(
         with pytest.raises(SandboxError, match="A-1 is running already"):
             cluster.start_broker(1)
         psutil.Process(cluster.pids()[1]).kill()
-        wait_for(sandbox.deaths)
+        until(sandbox.deaths)
         (death,) = sandbox.deaths()
         assert (death.alias, death.name, death.status) == ("A", "A-1", -9)
         assert str(death).startswith("A-1 ended (killed by signal 9)")

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from heliograph.cli.sandbox import sandbox
 from heliograph.sandbox.ports import free_ports
-from sandbox.watching import is_running, wait_for
+from sandbox.watching import is_running
+from waiting import until
 
 COMMAND = """
 import typer
@@ -59,8 +60,8 @@ class Started:
         self.assert_nothing_left()
 
     def assert_nothing_left(self) -> None:
-        wait_for(lambda: not any(map(is_running, self.all_pids)), seconds=5)
-        wait_for(lambda: not Path(self.said["folder"]).exists(), seconds=5)
+        until(lambda: not any(map(is_running, self.all_pids)), seconds=5)
+        until(lambda: not Path(self.said["folder"]).exists(), seconds=5)
 
 
 @contextmanager
