@@ -1,0 +1,56 @@
+"""Which tests start brokers, Spark or another process: found by what they refer to, so that nobody has to mark them."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from heliograph.engine.spark import Engine
+from heliograph.sandbox import Sandbox
+
+_STARTERS: tuple[object, ...] = (Sandbox, Engine, subprocess)
+_TESTS = Path(__file__).parent
+
+
+def starts_processes(function: Callable[..., object], fixtures: list[Callable[..., object]]) -> bool:
+    """Whether a test, one of its fixtures, or a helper in `tests` that they call, refers to something that does."""
+    seen: set[int] = set()
+    return any(_refers(value, seen) for value in (function, *fixtures))
+
+
+def _refers(value: object, seen: set[int]) -> bool:
+    if any(value is starter for starter in _STARTERS):
+        return True
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    return any(_refers(referred, seen) for referred in _references(value))
+
+
+def _references(value: Any) -> Iterator[object]:
+    value = getattr(value, "__wrapped__", value)  # of a decorated function
+    if isinstance(value, type):
+        if value.__module__ != "builtins" and _is_of_tests(value):
+            yield from vars(value).values()
+    elif isinstance(value, property):
+        yield from (value.fget, value.fset)
+    elif isinstance(value, classmethod | staticmethod):
+        yield value.__func__
+    elif isinstance(value, FunctionType) and Path(value.__code__.co_filename).is_relative_to(_TESTS):
+        yield from (value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__)
+
+
+def _is_of_tests(kind: type) -> bool:
+    return any(
+        Path(member.__code__.co_filename).is_relative_to(_TESTS)
+        for member in vars(kind).values()
+        if isinstance(member, FunctionType)
+    )
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
