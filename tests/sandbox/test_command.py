@@ -145,8 +145,8 @@ def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_com
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--clusters A,A", "--clusters: a name is given twice"),
-        ("--clusters A->B", "--clusters: 'A->B' is not a name for a cluster"),
+        ("--clusters A,A", "--clusters: an alias is given twice"),
+        ("--clusters A->B", "--clusters: 'A->B' is not a valid alias of a cluster"),
         ("--brokers many", "--brokers: 'many' is not a number"),
         ("--brokers 0", "--brokers: a cluster has one broker or more, not 0"),
         ("--brokers C=3", "--brokers: there is no cluster 'C'; the clusters are A, B"),
@@ -160,8 +160,8 @@ def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_com
         ("--set C:thing=1", "--set: there is no cluster 'C'; the clusters are A, B"),
         ("--heap 1", "--heap: a broker needs 64 MB of heap or more, not 1"),
         ("--write /nowhere/mm2.properties", "--write: /nowhere is not a folder"),
-        (f"--write {__file__}", f"--write: {__file__} is there already and no sandbox wrote it"),
-        ("--clusters A --write x", "--write: mirroring takes two clusters, see --clusters"),
+        (f"--write {__file__}", f"--write: {__file__} exists and was not written by a sandbox"),
+        ("--clusters A --write x", "--write: mirroring needs two clusters, see --clusters"),
     ],
 )
 def test_a_bad_option_is_named_in_one_line(options: str, message: str) -> None:
