@@ -42,12 +42,12 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if super().get_command(ctx, cmd_name) is None:
             return None
-        found = getattr(importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}"), cmd_name)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
-        one = typer.Typer(**_STYLE)
-        one.command(cmd_name)(found)
-        return typer.main.get_command(one)
+        command = getattr(importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}"), cmd_name)
+        if isinstance(command, typer.Typer):
+            return typer.main.get_group(command)
+        single = typer.Typer(**_STYLE)
+        single.command(cmd_name)(command)
+        return typer.main.get_command(single)
 
 
 app = typer.Typer(

@@ -97,8 +97,8 @@ def explained(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _where(found: Found) -> str:
-    return f"from {found.place}, {found.written}" if found.written else "the default"
+def _where(value: Found) -> str:
+    return f"from {value.place}, {value.written}" if value.written else "the default"
 
 
 def described(document: Document, deployment: Deployment) -> list[str]:

@@ -89,8 +89,8 @@ class Demo:
 
     async def show(self, seconds: float, keep: bool) -> bool:
         """Whether mirror and source were identical; an interrupted demo counts as fine."""
-        for one in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(one, self._interrupt)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signal_number, self._interrupt)
         shops = [Shop(client) for client in self._clients]
         for shop in shops:
             await shop.open()
@@ -166,9 +166,9 @@ class Demo:
     async def _identical(self) -> bool:
         records = total = 0
         differences = []
-        for flow, one in self._pairs():
+        for flow, partition in self._pairs():
             source, target = ClusterClient(flow.source), ClusterClient(flow.target)
-            compared = await compare(source, target, one)
+            compared = await compare(source, target, partition)
             source.close()
             target.close()
             records += compared.records

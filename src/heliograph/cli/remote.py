@@ -83,32 +83,32 @@ def connectors(rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
 
     Example: heliograph connectors --rest http://127.0.0.1:8083
     """
-    found = ask(rest, "GET", "/connectors?expand=status")
-    typer.echo(json.dumps(found)) if as_json else show_connectors(found)
-    if any(state == "FAILED" for one in found.values() for state in _states(one["status"])):
+    by_name = ask(rest, "GET", "/connectors?expand=status")
+    typer.echo(json.dumps(by_name)) if as_json else show_connectors(by_name)
+    if any(state == "FAILED" for connector in by_name.values() for state in _states(connector["status"])):
         raise typer.Exit(1)
 
 
-def show_connectors(found: dict[str, Any], told: Collection[str] = ()) -> None:
+def show_connectors(by_name: dict[str, Any], shown_reasons: Collection[str] = ()) -> None:
     """With what went wrong, but for what is told elsewhere."""
     console = Console()
-    if not found:
+    if not by_name:
         console.print("no connectors")
         return
     table = Table(title="Connectors", title_justify="left")
     table.add_column("connector", overflow="fold")
     table.add_column("state", no_wrap=True)
     table.add_column("tasks", overflow="fold")
-    for name, one in sorted(found.items()):
-        own, *tasks = _states(one["status"])
+    for name, connector in sorted(by_name.items()):
+        own, *tasks = _states(connector["status"])
         counts = ", ".join(f"{tasks.count(state)} {state}" for state in dict.fromkeys(tasks))
         style = "bold red" if "FAILED" in tasks else ""
         table.add_row(name, Text(own, _STYLES.get(own, "yellow")), Text(counts or "none", style))
     console.print(table)
-    for name, one in sorted(found.items()):
-        for part in (one["status"]["connector"], *one["status"]["tasks"]):
+    for name, connector in sorted(by_name.items()):
+        for part in (connector["status"]["connector"], *connector["status"]["tasks"]):
             for line in part.get("trace", "").splitlines():
-                if line in told:
+                if line in shown_reasons:
                     continue
                 console.print(f"{name}: {line}", style="bold red", highlight=False, soft_wrap=True)
 
@@ -122,7 +122,7 @@ def pause(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: AsJ
 
     Example: heliograph pause 'A->B' --topic orders
     """
-    _change(rest, names, topic or [], as_json, "paused", lambda one: ask(rest, "PUT", f"{one}/pause"))
+    _change(rest, names, topic or [], as_json, "paused", lambda path: ask(rest, "PUT", f"{path}/pause"))
 
 
 def resume(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
@@ -130,7 +130,7 @@ def resume(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: As
 
     Example: heliograph resume 'A->B'
     """
-    _change(rest, names, topic or [], as_json, "resumed", lambda one: ask(rest, "PUT", f"{one}/resume"))
+    _change(rest, names, topic or [], as_json, "resumed", lambda path: ask(rest, "PUT", f"{path}/resume"))
 
 
 def restart(names: Names, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
@@ -161,7 +161,7 @@ def _change(
         for path in [f"{flow}/topics/{quote(topic, safe='')}" for topic in topics] or [flow]:
             change(path)
         changed += [f"{name} {topic}" for topic in topics] or [name]
-    typer.echo(json.dumps({done: changed}) if as_json else "\n".join(f"{done} {one}" for one in changed))
+    typer.echo(json.dumps({done: changed}) if as_json else "\n".join(f"{done} {name}" for name in changed))
 
 
 logs = typer.Typer(help="What a running Heliograph logs.", no_args_is_help=True, rich_markup_mode=None)
@@ -187,5 +187,7 @@ def level(
     """
     if new is not None:
         ask(rest, "PUT", f"/admin/loggers/{quote(logger, safe='')}", {"level": new.upper()})
-    found = {name: one["level"] for name, one in ask(rest, "GET", "/admin/loggers").items()}
-    typer.echo(json.dumps(found) if as_json else "\n".join(f"{name} {one}" for name, one in sorted(found.items())))
+    levels = {name: logger["level"] for name, logger in ask(rest, "GET", "/admin/loggers").items()}
+    typer.echo(
+        json.dumps(levels) if as_json else "\n".join(f"{name} {level}" for name, level in sorted(levels.items()))
+    )

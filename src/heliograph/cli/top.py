@@ -67,18 +67,20 @@ def top(
 
 
 def look_at(rest: str) -> Look:
-    found = answer_of(rest, "GET", "/heliograph/v1/flows")
+    flows = answer_of(rest, "GET", "/heliograph/v1/flows")
     busiest: list[tuple[str, dict[str, Any]]] = []
     behind: list[tuple[str, dict[str, Any]]] = []
-    for flow in found:
+    for flow in flows:
         path = f"/heliograph/v1/flows/{quote(flow['name'], safe='')}/mirrors?limit={_SHOWN}"
-        busiest += [(flow["name"], one) for one in answer_of(rest, "GET", f"{path}&order=rate")]
-        behind += [(flow["name"], one) for one in answer_of(rest, "GET", f"{path}&order=lag")]
+        busiest += [(flow["name"], mirror) for mirror in answer_of(rest, "GET", f"{path}&order=rate")]
+        behind += [(flow["name"], mirror) for mirror in answer_of(rest, "GET", f"{path}&order=lag")]
     return Look(
-        [from_json(flow["status"]) for flow in found if flow["status"] is not None],
-        {flow["name"]: flow["trouble"] for flow in found if flow["trouble"]},
-        sorted((one for one in busiest if one[1]["records_per_second"]), key=lambda one: -one[1]["records_per_second"]),
-        sorted((one for one in behind if one[1]["lag"]), key=lambda one: -one[1]["lag"]),
+        [from_json(flow["status"]) for flow in flows if flow["status"] is not None],
+        {flow["name"]: flow["trouble"] for flow in flows if flow["trouble"]},
+        sorted(
+            (pair for pair in busiest if pair[1]["records_per_second"]), key=lambda pair: -pair[1]["records_per_second"]
+        ),
+        sorted((pair for pair in behind if pair[1]["lag"]), key=lambda pair: -pair[1]["lag"]),
         answer_of(rest, "GET", "/heliograph/v1/events?limit=50"),
     )
 
@@ -122,23 +124,23 @@ def _table(
 ) -> Table:
     """Of several flows, each topic is named with its own."""
     table = Table(title=title, title_justify="left", width=width, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    several = len({flow for flow, _one in mirrors}) > 1
+    several = len({flow for flow, _mirror in mirrors}) > 1
     table.add_column("topic", no_wrap=True, ratio=1, overflow="ellipsis")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for flow, one in mirrors:
-        table.add_row(f"{flow} {one['topic']}" if several else one["topic"], *values(one))
+    for flow, mirror in mirrors:
+        table.add_row(f"{flow} {mirror['topic']}" if several else mirror["topic"], *values(mirror))
     if not mirrors:
         table.add_row(Text("none", "dim"), "", "")
     return table
 
 
-def _rates(one: dict[str, Any]) -> tuple[str, str]:
-    return number(one["records_per_second"]), size(one["bytes_per_second"])
+def _rates(mirror: dict[str, Any]) -> tuple[str, str]:
+    return number(mirror["records_per_second"]), size(mirror["bytes_per_second"])
 
 
-def _lag(one: dict[str, Any]) -> tuple[str, str]:
-    return number(one["lag"]), seconds(one["seconds_behind"])
+def _lag(mirror: dict[str, Any]) -> tuple[str, str]:
+    return number(mirror["lag"]), seconds(mirror["seconds_behind"])
 
 
 def seconds(value: float) -> str:

@@ -35,23 +35,27 @@ class Collector:
         flows = connectors.flow_names()
         put_events(sheet, self._events.counts, flows)
         deployed = {flow: connectors.deployed(flow) for flow in flows}
-        runners = {flow: one.runner for flow, one in deployed.items() if one is not None and one.runner is not None}
+        runners = {
+            flow: flow_supervisor.runner
+            for flow, flow_supervisor in deployed.items()
+            if flow_supervisor is not None and flow_supervisor.runner is not None
+        }
         measures = {flow: runner.measures() for flow, runner in runners.items()}
         put_rebalances(sheet, [runner.leases() for runner in runners.values()])
-        topics = sum(len({one.partition.topic for one in some}) for some in measures.values())
+        topics = sum(len({measure.partition.topic for measure in of_flow}) for of_flow in measures.values())
         shown = Detail.asked(detail, topics, sum(map(len, measures.values())))
-        for flow, one in deployed.items():
+        for flow, flow_supervisor in deployed.items():
             names = connectors.of_flow(flow)
-            put_state(sheet, flow, one, not any(map(connectors.unfit, names)))
+            put_state(sheet, flow, flow_supervisor, not any(map(connectors.unfit, names)))
             if flow in runners:
                 runner = runners[flow]
                 put_copying(sheet, runner, measures[flow], shown)
                 put_source(sheet, runner.flow, measures[flow], shown)
                 source = next((name for name in names if connectors.part(name) == SOURCE), "")
                 put_tasks(sheet, source, runner.tasks(), measures[flow])
-            if one is not None and one.keeper is not None:
-                put_keeping(sheet, one.keeper)
-                put_checkpoints(sheet, one.keeper.flow, one.keeper.checkpoint_ages, shown)
+            if flow_supervisor is not None and flow_supervisor.keeper is not None:
+                put_keeping(sheet, flow_supervisor.keeper)
+                put_checkpoints(sheet, flow_supervisor.keeper.flow, flow_supervisor.keeper.checkpoint_ages, shown)
         return Families(sheet.families())
 
 

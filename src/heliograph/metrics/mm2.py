@@ -16,13 +16,13 @@ ALL = "all"
 
 def put_source(sheet: Sheet, flow: Flow, measures: list[Measure], detail: Detail) -> None:
     if detail.mm2_partitions:
-        for one in measures:
+        for measure in measures:
             alone = Totals()
-            alone.add(one)
-            _put_mirror(sheet, flow, one.partition.mirror, str(one.partition.partition), alone)
-            _put_lag(sheet, flow, one.partition.topic, str(one.partition.partition), alone)
+            alone.add(measure)
+            _put_mirror(sheet, flow, measure.partition.mirror, str(measure.partition.partition), alone)
+            _put_lag(sheet, flow, measure.partition.topic, str(measure.partition.partition), alone)
     elif detail.topics:
-        for topic, totals in totals_by(lambda one: one.partition.topic, measures).items():
+        for topic, totals in totals_by(lambda measure: measure.partition.topic, measures).items():
             _put_mirror(sheet, flow, flow.mirror_name(topic), ALL, totals)
             _put_lag(sheet, flow, topic, ALL, totals)
 
@@ -57,8 +57,8 @@ def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[GroupTopicPartition,
 
 def _by_group(lately: Mapping[GroupTopicPartition, Spread]) -> dict[GroupTopicPartition, Spread]:
     """Those of one look at all groups are written together, and have one latency."""
-    found = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
-    return found if len(found) <= MOST_GROUPS else {}
+    by_group = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
+    return by_group if len(by_group) <= MOST_GROUPS else {}
 
 
 def _put_spread(

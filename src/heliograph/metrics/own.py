@@ -52,7 +52,7 @@ def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detai
     sheet.put(of.DRIFT, runner.too_wide, name, "partitions")
     for state in (*_PARTITION_STATES, *(status.states.keys() - set(_PARTITION_STATES))):
         sheet.put(of.PARTITIONS, status.states.get(state, 0), name, state)
-    for (reason, final), count in Counter((one.reason, one.final) for one in status.refusals).items():
+    for (reason, final), count in Counter((refusal.reason, refusal.final) for refusal in status.refusals).items():
         sheet.put(of.REFUSALS, count, name, reason, str(final).lower())
     sheet.put(of.COPIED_RECORDS, status.records, name)
     sheet.put(of.COPIED_BYTES, status.size, name)
@@ -62,7 +62,7 @@ def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detai
         sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
     sheet.put(of.OPEN_SECONDS, runner.open_for, name)
     sheet.put(of.OPEN_PARTITIONS, len(status.stalled), name)
-    sheet.put(of.OPEN_RECORDS, sum(one.count for one in status.stalled), name)
+    sheet.put(of.OPEN_RECORDS, sum(transaction.count for transaction in status.stalled), name)
     _put_leases(sheet, runner)
     _put_lag(sheet, runner, measures, detail)
 
@@ -95,14 +95,14 @@ def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
 
 def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
     name = runner.flow.name
-    topics = totals_by(lambda one: one.partition.topic, measures)
-    sheet.put(of.LAG_RECORDS, sum(one.lag for one in topics.values()), name)
-    sheet.put(of.LAG_BYTES, sum(one.lag_bytes for one in topics.values()), name)
-    sheet.put(of.LAG_SECONDS, max((one.seconds_behind for one in topics.values()), default=0.0), name)
-    margins = [one.margin for one in topics.values() if one.margin is not None]
+    topics = totals_by(lambda measure: measure.partition.topic, measures)
+    sheet.put(of.LAG_RECORDS, sum(totals.lag for totals in topics.values()), name)
+    sheet.put(of.LAG_BYTES, sum(totals.lag_bytes for totals in topics.values()), name)
+    sheet.put(of.LAG_SECONDS, max((totals.seconds_behind for totals in topics.values()), default=0.0), name)
+    margins = [totals.margin for totals in topics.values() if totals.margin is not None]
     if margins:
         sheet.put(of.MARGIN, min(margins)[0], name)
-    landed = max((one.landed for one in topics.values()), default=0.0)
+    landed = max((totals.landed for totals in topics.values()), default=0.0)
     if landed:
         sheet.put(of.SINCE_COPY, max(0.0, time.time() - landed), name)
     for topic, totals in topics.items():
@@ -112,10 +112,10 @@ def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: 
             _put_topic(sheet, name, topic, totals)
     sheet.put(of.TOPICS_LEFT_OUT, 0 if detail.topics else len(topics), name)
     if detail.own_partitions:
-        for one in measures:
-            labels = name, one.partition.topic, str(one.partition.partition)
-            sheet.put(of.PARTITION_LAG, one.lag, *labels)
-            sheet.put(of.PARTITION_LAG_SECONDS, one.tally.seconds_behind() if one.tally else 0.0, *labels)
+        for measure in measures:
+            labels = name, measure.partition.topic, str(measure.partition.partition)
+            sheet.put(of.PARTITION_LAG, measure.lag, *labels)
+            sheet.put(of.PARTITION_LAG_SECONDS, measure.tally.seconds_behind() if measure.tally else 0.0, *labels)
 
 
 def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:

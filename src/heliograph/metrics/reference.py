@@ -65,8 +65,8 @@ def page() -> str:
 
 def _table(title: str, metrics: Iterable[of.Metric]) -> list[str]:
     rows = [
-        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.meaning} |"
-        for one in metrics
+        f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.meaning} |"
+        for metric in metrics
     ]
     return [f"## {title}\n", "| name | type | labels | meaning |", "| --- | --- | --- | --- |", *rows, ""]
 

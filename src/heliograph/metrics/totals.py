@@ -27,14 +27,14 @@ class Totals:
     latency: float | None = None
     ages: Spread | None = None
 
-    def add(self, one: Measure) -> None:
+    def add(self, measure: Measure) -> None:
         self.partitions += 1
-        self.stopped += one.state == "stopped"
-        self.lag += one.lag
-        if (margin := one.margin) is not None:
-            mine = margin, one.partition.partition
+        self.stopped += measure.state == "stopped"
+        self.lag += measure.lag
+        if (margin := measure.margin) is not None:
+            mine = margin, measure.partition.partition
             self.margin = mine if self.margin is None else min(self.margin, mine)
-        tally = one.tally
+        tally = measure.tally
         if tally is None:
             return
         self.seconds_behind = max(self.seconds_behind, tally.seconds_behind())
@@ -58,14 +58,14 @@ class Totals:
         return max(0.0, time.time() - self.landed) if self.landed else None
 
 
-def _both(one: Spread | None, other: Spread | None) -> Spread | None:
-    if one is None or other is None:
-        return one or other
-    return Spread((one.mean + other.mean) / 2, min(one.least, other.least), max(one.most, other.most))
+def _both(first: Spread | None, second: Spread | None) -> Spread | None:
+    if first is None or second is None:
+        return first or second
+    return Spread((first.mean + second.mean) / 2, min(first.least, second.least), max(first.most, second.most))
 
 
 def totals_by(key: Callable[[Measure], str], measures: Iterable[Measure]) -> dict[str, Totals]:
-    found: dict[str, Totals] = {}
-    for one in measures:
-        found.setdefault(key(one), Totals()).add(one)
-    return found
+    totals: dict[str, Totals] = {}
+    for measure in measures:
+        totals.setdefault(key(measure), Totals()).add(measure)
+    return totals

@@ -37,7 +37,7 @@ def loggers_api() -> APIRouter:
 
     @router.get("")
     async def loggers() -> dict[str, Any]:
-        names = [name for name, one in _known().items() if one.level != logging.NOTSET]
+        names = [name for name, logger_ in _known().items() if logger_.level != logging.NOTSET]
         return {name: _told(name) for name in sorted([*names, "root"])}
 
     @router.get("/{name}")
@@ -58,14 +58,14 @@ def loggers_api() -> APIRouter:
         affected = _set(_ours(name), number)
         if request.query_params.get("scope", "").lower() == "cluster":
             return Response(status_code=204)
-        return JSONResponse([name if one == _ours(name) else one for one in affected])
+        return JSONResponse([name if affected_name == _ours(name) else affected_name for affected_name in affected])
 
     return router
 
 
 def _known() -> dict[str, logging.Logger]:
-    found = logging.Logger.manager.loggerDict
-    return {name: one for name, one in found.items() if isinstance(one, logging.Logger)}
+    loggers = logging.Logger.manager.loggerDict
+    return {name: logger for name, logger in loggers.items() if isinstance(logger, logging.Logger)}
 
 
 def _ours(name: str) -> str:
@@ -83,8 +83,8 @@ def _told(name: str) -> dict[str, Any]:
 def _set(name: str, level: int) -> list[str]:
     """Those whose level is another now."""
     own = logging.getLogger(None if name == "root" else name)
-    below = {other: one for other, one in _known().items() if other.startswith(f"{name}.") and one.level}
-    affected = sorted({other: one for other, one in {name: own, **below}.items() if one.level != level})
+    below = {other: logger for other, logger in _known().items() if other.startswith(f"{name}.") and logger.level}
+    affected = sorted({other: logger for other, logger in {name: own, **below}.items() if logger.level != level})
     for other in affected:
         logging.getLogger(None if other == "root" else other).setLevel(level)
         _changed[other] = int(time.time() * 1000)

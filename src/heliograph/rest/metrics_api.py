@@ -18,7 +18,7 @@ def metrics_api(collector: Collector) -> APIRouter:
         ] = "",
     ) -> Response:
         """All metrics in Prometheus' text format."""
-        found = collector.collect(detail)
-        return Response(await in_thread(found.to_text), media_type="text/plain; version=0.0.4; charset=utf-8")
+        sheet = collector.collect(detail)
+        return Response(await in_thread(sheet.to_text), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router

@@ -48,8 +48,8 @@ def offsets_api(connectors: Connectors, prefix: str) -> APIRouter:
         return deployed.wanted
 
     async def one_group(flow: Flow, group: str) -> GroupStanding:
-        (found,) = (await look_at_groups(flow, group)).groups
-        return found
+        (standing,) = (await look_at_groups(flow, group)).groups
+        return standing
 
     @router.get("/groups")
     async def groups(flow: str) -> FlowGroups:

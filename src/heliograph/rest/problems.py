@@ -67,10 +67,10 @@ async def body_of(request: Request) -> Any:
 
 
 async def table_of(request: Request) -> dict[str, Any]:
-    found = await body_of(request)
-    if not isinstance(found, dict):
+    body = await body_of(request)
+    if not isinstance(body, dict):
         raise Problem(400, "The body must be a JSON object")
-    return found
+    return body
 
 
 def texts_of(config: object) -> dict[str, str | None]:

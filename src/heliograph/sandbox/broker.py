@@ -133,7 +133,7 @@ def _escaped(text: str, meaningful: str = "") -> str:
     if escaped.startswith(" "):
         escaped = "\\" + escaped
     # In UTF-16 units, as Java counts them.
-    return re.sub(r"[^\x00-\x7f]", lambda found: _utf16_escapes(found[0]), escaped)
+    return re.sub(r"[^\x00-\x7f]", lambda match: _utf16_escapes(match[0]), escaped)
 
 
 def _utf16_escapes(character: str) -> str:

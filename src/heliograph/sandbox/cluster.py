@@ -39,11 +39,6 @@ class SandboxCluster:
         return self._kafka.version
 
     @property
-    def classpath(self) -> str:
-        """The class path the brokers run with; it has Kafka's Java clients as well."""
-        return self._kafka.classpath
-
-    @property
     def bootstrap(self) -> str:
         """`host:port` of every broker, comma-separated."""
         return self.bootstrap_of(PLAINTEXT)

@@ -95,27 +95,33 @@ def distribution(version: str) -> Distribution:
 
 def _prepare(kafka: Distribution, checkpoint: Path, archive: Path) -> None:
     with jars.workspace() as processes:
-        here = processes.folder
+        folder = processes.folder
         client_port, controller_port = free_ports(2)
         settings = kraft_settings(1, {1: controller_port}, {"PLAINTEXT": ("PLAINTEXT", client_port)})
-        write_properties(here / "server.properties", common_settings(1) | settings | {"log.dirs": str(here / "data")})
+        write_properties(
+            folder / "server.properties", common_settings(1) | settings | {"log.dirs": str(folder / "data")}
+        )
 
         # An id that begins with a dash would be taken for an option.
         arguments = ["kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", "server.properties"]
-        _run(processes, "format", _java(kafka, here, arguments))
+        _run(processes, "format", _java(kafka, folder, arguments))
         if processes.wait("format", timeout=60) != 0:
-            raise SandboxError("\n".join([f"Kafka {kafka.version} could not format a data directory:", *_said(here)]))
+            raise SandboxError(
+                "\n".join([f"Kafka {kafka.version} could not format a data directory:", *_last_log_lines(folder)])
+            )
         # A copy, as the broker below still needs the original.
-        shutil.copyfile(here / "data" / "bootstrap.checkpoint", here / "checkpoint")
-        os.replace(here / "checkpoint", checkpoint)
+        shutil.copyfile(folder / "data" / "bootstrap.checkpoint", folder / "checkpoint")
+        os.replace(folder / "checkpoint", checkpoint)
 
-        made = here / "classes.jsa"
+        made = folder / "classes.jsa"
         flags = (f"-XX:ArchiveClassesAtExit={made}",)
-        _run(processes, "broker", _java(kafka, here, ["kafka.Kafka", "server.properties"], flags))
+        _run(processes, "broker", _java(kafka, folder, ["kafka.Kafka", "server.properties"], flags))
         deadline = time.monotonic() + 60
         while brokers_known_to(client_port) != {1}:
             if processes.exits()["broker"] is not None or time.monotonic() > deadline:
-                log.warning("Kafka %s did not start to have its classes archived: %s", kafka.version, _said(here))
+                log.warning(
+                    "Kafka %s did not start to have its classes archived: %s", kafka.version, _last_log_lines(folder)
+                )
                 return
             time.sleep(0.1)
         processes.signal("broker", signal.SIGTERM)
@@ -127,13 +133,13 @@ def _prepare(kafka: Distribution, checkpoint: Path, archive: Path) -> None:
         os.replace(made, archive)
 
 
-def _java(kafka: Distribution, here: Path, main: list[str], flags: tuple[str, ...] = ()) -> list[str]:
-    return java_command(kafka.java, kafka.classpath, main, version=kafka.version, folder=here, flags=flags)
+def _java(kafka: Distribution, folder: Path, main: list[str], flags: tuple[str, ...] = ()) -> list[str]:
+    return java_command(kafka.java, kafka.classpath, main, version=kafka.version, folder=folder, flags=flags)
 
 
 def _run(processes: Processes, name: str, argv: list[str]) -> None:
     processes.start(name, argv, cwd=processes.folder, log=processes.folder / "log")
 
 
-def _said(here: Path) -> list[str]:
-    return ["  " + line for line in telling_lines((here / "log").read_text(errors="replace"))]
+def _last_log_lines(folder: Path) -> list[str]:
+    return ["  " + line for line in telling_lines((folder / "log").read_text(errors="replace"))]

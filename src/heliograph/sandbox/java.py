@@ -38,24 +38,24 @@ def find_java() -> Java:
 def _version_in_release_file(executable: str) -> str | None:
     release = Path(executable).resolve().parent.parent / "release"
     try:
-        found = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(), re.MULTILINE)
+        match = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 def _version_said(executable: str) -> str:
     try:
-        said = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxError(f"{executable} does not run: {error}") from error
-    found = re.search(r'version "([^"]+)"', said.stderr + said.stdout)
-    if found is None:
+    match = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    if match is None:
         raise SandboxError(f"{executable} -version does not say which version it is")
-    return found[1]
+    return match[1]
 
 
 def _major(version: str) -> int:
     # Java 8 calls itself 1.8.0_392; everything since calls itself 11.0.2, 17.0.15, 25-ea.
-    found = re.match(r"(?:1\.)?(\d+)", version)
-    return int(found[1]) if found else 0
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else 0
