@@ -1,4 +1,4 @@
-"""Which flow of a file a command is about, and what in it; and asking several flows at once."""
+"""Chooses the flows of a file that a command is about, and asks several flows at once."""
 
 import asyncio
 import difflib
@@ -23,8 +23,8 @@ def loaded(file: Path) -> Deployment:
 
 
 def choose(deployment: Deployment, flow_name: str | None, name: str | None) -> tuple[tuple[Flow, ...], str | None]:
-    """The flows, and the name of a group or topic in them. Both may be left out, so a first word that is no flow's name
-    is that of something in all of them."""
+    """The chosen flows, and the name of a group or topic. Both arguments are optional: a first argument that is not the
+    name of a flow names a group or topic in all flows."""
     flows = tuple(flow for flow in deployment.flows if flow.reads_source)
     if flow_name is None:
         return flows, None
@@ -33,7 +33,7 @@ def choose(deployment: Deployment, flow_name: str | None, name: str | None) -> t
         return tuple(flow for flow in flows if flow.name == flow_name), name
     cut = next((known for known in known_names if known.startswith(f"{flow_name}>")), None)
     if cut is not None:
-        fail(f"write the flow in quotes, '{cut}': the shell takes what follows > for a file to write to", 2)
+        fail(f"write the flow in quotes, '{cut}': the shell redirects output at the > sign", 2)
     if name is not None or "->" in flow_name:
         near = difflib.get_close_matches(flow_name, known_names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known_names)}"
@@ -42,7 +42,7 @@ def choose(deployment: Deployment, flow_name: str | None, name: str | None) -> t
 
 
 async def answers(questions: Iterable[Awaitable[T]], no_answer: type[Exception], say: bool = False) -> list[T]:
-    """What flows answer, as long as one of them has an answer; `say` tells why others have none."""
+    """The results of all flows that have one; `say` prints why others have none. Raises `no_answer` if none has."""
     results, missing = [], []
     for result in await asyncio.gather(*questions, return_exceptions=True):
         if isinstance(result, no_answer):

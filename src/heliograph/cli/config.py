@@ -1,4 +1,4 @@
-"""`heliograph config`: what files ask for, where each value comes from, and the same in another format."""
+"""`heliograph config`: shows the flows of files, where each value comes from, and the flows in another format."""
 
 import dataclasses
 import json
@@ -38,22 +38,22 @@ def config(
     ],
     key: Annotated[
         str | None,
-        typer.Option("--explain", metavar="KEY", help="Say where the value of a setting comes from, for each flow."),
+        typer.Option("--explain", metavar="KEY", help="Show where the value of a setting comes from, for each flow."),
     ] = None,
     to: Annotated[Format | None, typer.Option("--to", help="Print the same flows in another format.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Show the clusters and flows of FILE as they would run. Talks to no cluster.
+    """Show the clusters and flows of FILE as they would run. Connects to no cluster.
 
-    Secrets are never shown, and with --to references such as ${env:NAME} stay as they are written. The exit status is 2
-    if FILE cannot be run, or KEY is no setting.
+    Secrets are never shown, and --to keeps references such as ${env:NAME} unresolved. The exit status is 2 if FILE
+    cannot be run, or KEY is not a setting.
 
     Example: heliograph config mm2.properties --explain topics
 
     Example: heliograph config mm2.properties --to connect
     """
     if key is not None and to is not None:
-        fail("--explain and --to do not go together", 2)
+        fail("--explain and --to cannot be combined", 2)
     try:
         document = read_all(files)
         deployment = assemble(document)
@@ -115,7 +115,7 @@ def described(document: Document, deployment: Deployment) -> list[str]:
 
 
 def _settings_of(document: Document, cluster: Cluster) -> list[tuple[str, str]]:
-    """What the file has for a cluster besides its address."""
+    """The settings of a cluster in the file, except its address."""
     return [
         (address.name, shown(address.name, entry.value))
         for address, entry in document.values.entries.items()

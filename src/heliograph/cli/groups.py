@@ -1,4 +1,4 @@
-"""`heliograph groups`: where consumer groups stand on both clusters, and why one is not synced."""
+"""`heliograph groups`: offsets of consumer groups on both clusters, and why a group is not synced."""
 
 import asyncio
 import dataclasses
@@ -32,16 +32,16 @@ _EXACT = ("source\noffset", "mirror\noffset", "target\nhas", "mirror\nend")
 def groups(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=FILES, show_default=False)],
     flow: Annotated[str | None, typer.Argument(metavar="FLOW", help="Such as 'A->B', in quotes.")] = None,
-    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Show every partition of this one.")] = None,
-    sync: Annotated[bool, typer.Option("--sync", help="First translate and sync once, now. Writes.")] = False,
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Show every partition of this group.")] = None,
+    sync: Annotated[bool, typer.Option("--sync", help="First translate and sync once, now. This writes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show the consumer groups of each flow's source: what they have committed, where that is in the mirrors, what the
-    target has for them, and if they are not synced, why, and what would change it.
+    """Show the consumer groups of each flow's source: committed offsets, their position in the mirrors, the offsets on
+    the target, and for a group that is not synced the reason and the remedy.
 
-    Only looks, unless --sync is given: that writes checkpoints and offsets once, as the running flow does, never for a
-    group in use and never backwards; also where sync.group.offsets.enabled is false. The exit status is 1 if a group is
-    not synced, but for those that the file leaves out.
+    Writes nothing without --sync. With --sync, writes checkpoints and offsets once, as the running flow does: never for
+    a group in use, never backwards, and also if sync.group.offsets.enabled is false. The exit status is 1 if a group is
+    not synced, except groups that the file excludes.
 
     Example: heliograph groups mm2.properties
 
@@ -72,7 +72,7 @@ def groups(
 
 
 async def _look(flows: tuple[Flow, ...], group: str | None, sync: bool) -> list[tuple[FlowGroups, int | None]]:
-    """For each flow also of how many groups offsets were written. Of several flows, those that have an answer."""
+    """The report of each flow that has one, and with --sync the number of groups whose offsets were written."""
 
     async def report_of(flow: Flow) -> tuple[FlowGroups, int | None]:
         written = len((await sync_now(flow, group)).written) if sync else None
@@ -146,7 +146,7 @@ def _reason_of(row: GroupPartition) -> tuple[str, str, str]:
 
 
 def _reasons(console: Console, some: Iterable[tuple[str, str, str]]) -> None:
-    """Each once, with those that it is about."""
+    """Prints each reason once, with the names it applies to."""
     about: dict[tuple[str, str], list[str]] = {}
     for text, advice, name in some:
         about.setdefault((text, advice), []).append(name)

@@ -23,14 +23,16 @@ _HEAD = ("part", "source\nstart", "\nend", "\nposition", "mirror\nstart", "\nend
 def offsets(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=FILES, show_default=False)],
     flow: Annotated[str | None, typer.Argument(metavar="FLOW", help="Such as 'A->B', in quotes.")] = None,
-    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="By its name, or its mirror's.")] = None,
+    topic: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="A topic, by its own name or its mirror's.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show where source and mirror of every partition begin and end, and how far the mirror is behind.
+    """Show start and end of every partition on source and mirror, and how far the mirror is behind.
 
-    `position` is the source offset that comes next, `diff` is mirror offset minus source offset there, `lag` counts the
-    source offsets that are not copied yet, and `age` is that of the oldest record among them. Read from the logs and
-    the ledger: the flow need not run. The exit status is 1 if a partition cannot be copied as it is.
+    `position` is the next source offset to copy, `diff` is mirror offset minus source offset at the position, `lag`
+    counts the source offsets that are not copied yet, and `age` is the age of the oldest record among them. Everything
+    is read from the logs and the ledger: the flow need not run. The exit status is 1 if a partition cannot be copied.
 
     Example: heliograph offsets mm2.properties 'A->B' orders
     """

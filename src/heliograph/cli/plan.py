@@ -1,4 +1,4 @@
-"""What `heliograph run --plan` prints."""
+"""The output of `heliograph run --plan`."""
 
 import asyncio
 import dataclasses
@@ -13,7 +13,7 @@ from heliograph.service.flow_plan import FlowPlan, plan_flow
 
 
 def show_plan(deployment: Deployment, as_json: bool) -> None:
-    """Ask both clusters of every flow, and change nothing."""
+    """Reads both clusters of every flow, and changes nothing."""
 
     async def ask() -> list[FlowPlan]:
         flows = (*deployment.flows, *deployment.beats)
@@ -25,7 +25,7 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
         return
     for plan in plans:
         typer.echo(f"{plan.flow}:")
-        for line in _lines(plan) or ["nothing to create, to change or to copy"]:
+        for line in _lines(plan) or ["nothing to create, change or copy"]:
             typer.echo(f"  {line}")
     typer.echo("Nothing was changed.")
 

@@ -50,9 +50,7 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show
 UntilCaughtUp = Annotated[
     bool, typer.Option("--until-caught-up", help="End when every mirror has reached the source's end as of the start.")
 ]
-Plan = Annotated[
-    bool, typer.Option("--plan", help="Print what would be created, changed and copied, and change nothing.")
-]
+Plan = Annotated[bool, typer.Option("--plan", help="Print what would be created, changed and copied; change nothing.")]
 Rest = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="127.0.0.1:8083 or the next"),

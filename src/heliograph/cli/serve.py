@@ -45,7 +45,8 @@ def serve(
         typer.Argument(metavar="FILE", help="A Connect worker's connect-distributed.properties.", show_default=False),
     ],
     rest: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Listen here.", show_default="the file's listeners")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="the file's listeners"),
     ] = None,
     master: Master = None,
     conf: Conf = None,

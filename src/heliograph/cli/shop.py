@@ -1,4 +1,4 @@
-"""Lifelike data for the demo: a shop's orders and payments, written to one cluster until told to stop."""
+"""Realistic data for the demo: a shop's orders and payments, written to one cluster until closed."""
 
 import asyncio
 import itertools

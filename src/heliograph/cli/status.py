@@ -1,4 +1,4 @@
-"""`heliograph status`: how flows are doing, as they last said on the target clusters, or as a REST address says."""
+"""`heliograph status`: the state of flows, from their last report on the target clusters or from a REST API."""
 
 import asyncio
 import json
@@ -16,21 +16,22 @@ from heliograph.service.flow_status import FlowStatus, Seen, from_json, last_sta
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
-_OLD = 20.0  # a running flow says something every few seconds
+_OLD = 20.0  # a running flow reports every few seconds
 
 
 def status(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE...", help=f"{FILES} Without: ask --rest.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="FILE...", help=f"{FILES} Without FILE: ask --rest.", show_default=False),
     ] = None,
     rest: Rest = DEFAULT,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show how flows are doing: totals, lag, partitions by state, and what went wrong.
+    """Show the state of flows: totals, lag, partitions by state, and errors.
 
-    With FILE, reads what `heliograph run` writes to the target clusters every five seconds; runs anywhere that can
-    reach them. Without, asks a running Heliograph, and shows its connectors, too. The exit status is 1 if a flow is not
-    running or has a partition or topic that is stopped.
+    With FILE, reads the status that `heliograph run` writes to the target clusters every five seconds; this works from
+    any machine that reaches them. Without FILE, asks a running Heliograph, and shows its connectors, too. The exit
+    status is 1 if a flow is not running or has a stopped partition or topic.
 
     Example: heliograph status mm2.properties
 

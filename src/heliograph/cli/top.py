@@ -1,4 +1,4 @@
-"""`heliograph top`: what a running Heliograph does, live, on one screen."""
+"""`heliograph top`: a running Heliograph live on one screen."""
 
 import time
 from collections import deque
@@ -27,7 +27,7 @@ _LEVELS = {"WARNING": "yellow", "ERROR": "bold red"}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the API said at one moment. Mirrors are with the name of their flow."""
+    """The API's answers at one moment. Each mirror has the name of its flow."""
 
     flows: list[FlowStatus]
     trouble: dict[str, str]
@@ -38,10 +38,10 @@ class Look:
 
 def top(
     rest: Rest = DEFAULT,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="How often to look.")] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Print what there is now, and end.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="How often to refresh.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the current state, and end.")] = False,
 ) -> None:
-    """Show a running Heliograph live: flows, busiest and most lagging mirrors, what happened last. Ctrl-C ends it.
+    """Show a running Heliograph live: flows, busiest and most lagging mirrors, last events. Ctrl-C ends it.
 
     Example: heliograph top --rest http://127.0.0.1:8083
     """
@@ -62,7 +62,7 @@ def top(
             try:
                 look = look_at(rest)
                 remember(history, look)
-            except NoAnswer as error:  # it may be started again just now
+            except NoAnswer as error:  # it may be restarting
                 look = replace(look, trouble={rest: str(error)})
 
 
@@ -122,7 +122,7 @@ def _spark(flow: FlowStatus, rates: Sequence[float], width: int) -> Text:
 def _table(
     title: str, columns: tuple[str, str], mirrors: list[tuple[str, dict[str, Any]]], width: int, values: Any
 ) -> Table:
-    """Of several flows, each topic is named with its own."""
+    """With several flows, each topic is shown with the name of its flow."""
     table = Table(title=title, title_justify="left", width=width, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     several = len({flow for flow, _mirror in mirrors}) > 1
     table.add_column("topic", no_wrap=True, ratio=1, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""`heliograph topics`: the topics that flows need for themselves."""
+"""`heliograph topics`: the internal topics of flows."""
 
 import asyncio
 from pathlib import Path
@@ -17,12 +17,13 @@ from heliograph.wire.errors import WireError
 def topics(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
     commands: Annotated[
-        bool, typer.Option("--commands", help="Print the commands that create what is missing, for an administrator.")
+        bool,
+        typer.Option("--commands", help="Print the commands that create the missing topics, for an administrator."),
     ] = False,
 ) -> None:
-    """List the internal topics of every flow of FILE, and whether they are there.
+    """List the internal topics of every flow of FILE, and whether they exist.
 
-    Where Heliograph may not create topics, somebody else can run what --commands prints.
+    If Heliograph is not allowed to create topics, an administrator can run the output of --commands.
 
     Example: heliograph topics mm2.properties --commands
     """

@@ -27,7 +27,7 @@ class Collector:
         self._events = events
 
     def collect(self, detail: str = "") -> "Families":
-        """How much, see bounds. From the event loop's thread, as all that it reads; what it gives is its own."""
+        """For `detail` see `bounds`. Call from the event loop's thread; the result may be used from any."""
         connectors, sheet = self._connectors, Sheet()
         sheet.put(of.BUILD, 1, __version__, platform.python_version())
         sheet.put(of.SPARK_UP, connectors.spark_is_up)
@@ -60,7 +60,7 @@ class Collector:
 
 
 class Families:
-    """What was collected, for prometheus-client."""
+    """Collected metrics, as prometheus-client needs them."""
 
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = list(families)
@@ -69,7 +69,7 @@ class Families:
         return self._families
 
     def to_text(self) -> bytes:
-        """In Prometheus' own format, with what the operating system says of this process."""
+        """In Prometheus' text format, with the operating system's metrics of this process."""
         registry = CollectorRegistry()
         registry.register(self)
         ProcessCollector(registry=registry)

@@ -23,7 +23,7 @@ def put_connectors(sheet: Sheet, connectors: Mapping[str, list[TaskStatus]]) -> 
 
 
 def put_tasks(sheet: Sheet, connector: str, tasks: list[Task], measures: list[Measure]) -> None:
-    """What the source connector's tasks have copied."""
+    """Records and errors of the source connector's tasks."""
     known: dict[MirrorPartition, Measure] = {measure.partition: measure for measure in measures}
     for number, task in enumerate(tasks):
         tallies = [known[partition].tally for partition in task.partitions if partition in known]

@@ -20,7 +20,7 @@ from heliograph.wire.batches import CODECS
 
 _FLOW_STATES = ("running", "starting", "paused", "failed")
 _PARTITION_STATES = ("starting", "aligning", "copying", "caught-up", "waiting", "stopped", "paused")
-# Those that are worth a series before they happen: a counter that begins at 1 has not grown, for Prometheus.
+# These have a series from the start: for Prometheus, a counter that begins at 1 has not increased.
 _KINDS = (
     *("data-loss", "source-truncated", "recreated-topic", "mirror-recreated", "mirror-truncated", "foreign-writer"),
     *("parked", "limit-raised", "offsets-not-kept", "copied-twice"),
@@ -155,7 +155,7 @@ def put_keeping(sheet: Sheet, keeper: FlowSyncers) -> None:
 
 
 def put_events(sheet: Sheet, counts: Counter[tuple[str, str]], flows: Iterable[str]) -> None:
-    """Of each flow, and of what is about none."""
+    """Events of each flow, and those of no flow."""
     for flow in ("", *flows):
         for level in LEVELS:
             sheet.put(of.EVENTS, counts[flow, level], flow, level)

@@ -1,4 +1,4 @@
-"""Partitions in numbers, added up: to a topic, to a flow."""
+"""Measures of partitions, added up for a topic or a flow."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -10,8 +10,8 @@ from heliograph.service.window import Spread
 
 @dataclass(slots=True)
 class Totals:
-    """`margin` is the least there is, with its partition. `landed` is when something was copied last, in seconds since
-    1970, 0 if nothing was; `latency` that of the last batch in milliseconds."""
+    """`margin` is the smallest retention margin, with its partition. `landed` is the time of the last copied batch in
+    seconds since 1970, or 0; `latency` is that batch's latency in milliseconds."""
 
     partitions: int = 0
     stopped: int = 0
@@ -50,7 +50,7 @@ class Totals:
 
     @property
     def lag_bytes(self) -> float:
-        """As if what is not copied were like what is."""
+        """Estimated from the mean size of the copied records."""
         return self.lag * self.size / self.records if self.records else 0.0
 
     @property

@@ -14,7 +14,8 @@ def metrics_api(collector: Collector) -> APIRouter:
     @router.get("/metrics", response_class=Response)
     async def metrics(
         detail: Annotated[
-            Literal["", "flow", "topic", "partition"], Query(description="How much; otherwise what is within bounds.")
+            Literal["", "flow", "topic", "partition"],
+            Query(description="Level of detail; by default as much as the bounds allow."),
         ] = "",
     ) -> Response:
         """All metrics in Prometheus' text format."""

@@ -1,4 +1,4 @@
-"""Connect's REST API for plugins: which connectors there are, what they can be told, what is wrong with a config."""
+"""Connect's REST API for plugins: connector classes, their settings, and validation of a config."""
 
 from typing import Any
 
