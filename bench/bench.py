@@ -56,8 +56,8 @@ class Plan:
 
 
 QUICK = Plan(
-    workloads=tuple(one for one in WORKLOADS if one.number in (1, 3)),
-    tools=tuple(one for one in TOOLS if one.key in _QUICK_TOOLS),
+    workloads=tuple(workload for workload in WORKLOADS if workload.number in (1, 3)),
+    tools=tuple(tool for tool in TOOLS if tool.key in _QUICK_TOOLS),
     rounds=1,
     scale=0.2,
     warm_up=1_000_000,
@@ -67,7 +67,7 @@ QUICK = Plan(
 )
 SHORTEST = Plan(
     workloads=WORKLOADS[:1],
-    tools=tuple(one for one in TOOLS if one.key in ("heliograph", "mm2")),
+    tools=tuple(tool for tool in TOOLS if tool.key in ("heliograph", "mm2")),
     rounds=1,
     scale=0.005,
     warm_up=0,
@@ -132,13 +132,13 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
     records = max(1, round(workload.records * plan.scale))
     _say(f"workload {workload.number}, {workload.name}: writing {records:,} records")
     began = time.monotonic()
-    found = asyncio.run(write(workload, stage.pair.source, records))
-    results.sources.append(_source(workload, found, time.monotonic() - began))
-    _say(f"  {found.visible:,} records to copy in {found.batches:,} batches, {found.size / 1e6:,.0f} MB")
+    survey = asyncio.run(write(workload, stage.pair.source, records))
+    results.sources.append(_source(workload, survey, time.monotonic() - began))
+    _say(f"  {survey.visible:,} records to copy in {survey.batches:,} batches, {survey.size / 1e6:,.0f} MB")
     tools = [tool for tool in plan.tools if tool.runs(workload)]
     if plan.warm_up_copies and workload is plan.workloads[0]:
         _say("  a round that does not count")
-        results.warm_up += [_copy(stage, plan, workload, found, tool, 0) for tool in tools]
+        results.warm_up += [_copy(stage, plan, workload, survey, tool, 0) for tool in tools]
     for number in range(1, plan.rounds + 1):
         if plan.ceilings and workload.ceiling is not None:
             rate = asyncio.run(measure_ceiling(workload, workload.ceiling, stage.pair.target, records))
@@ -148,27 +148,27 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         # Each round begins with another tool, so that none always has the clusters at their freshest.
         turn = (number - 1) % len(tools)
         for tool in (*tools[turn:], *tools[:turn]):
-            results.copies.append(_copy(stage, plan, workload, found, tool, number))
+            results.copies.append(_copy(stage, plan, workload, survey, tool, number))
     asyncio.run(clear(stage.pair.source))
 
 
-def _source(workload: Workload, found: Survey, seconds: float) -> Source:
+def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
     return Source(
         workload.number,
         workload.name,
         workload.about,
         workload.partitions,
-        found.visible,
-        found.batches,
-        found.size,
-        found.aborted,
-        found.holes,
+        survey.visible,
+        survey.batches,
+        survey.size,
+        survey.aborted,
+        survey.holes,
         seconds,
     )
 
 
-def _copy(stage: Stage, plan: Plan, workload: Workload, found: Survey, tool: Tool, number: int) -> Copy:
-    copied = measuring.copy(stage, workload, found, tool, number, plan.patience)
+def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool, number: int) -> Copy:
+    copied = measuring.copy(stage, workload, survey, tool, number, plan.patience)
     _tidy(stage, keep=(workload.topic,))
     _say(f"  round {number}  {tool.title:<28} {_outcome(copied)}")
     return copied
@@ -190,11 +190,13 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
     for number in range(1, plan.rounds + 1):
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
-            found = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
+            result = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
             _tidy(stage, keep=())
-            results.latencies.append(found)
-            said = f"FAILED: {found.failure}" if found.failure else f"p50 {found.p50:,.1f} ms, p99 {found.p99:,.1f} ms"
-            _say(f"  round {number}  {tool.title:<28} {said}")
+            results.latencies.append(result)
+            outcome = (
+                f"FAILED: {result.failure}" if result.failure else f"p50 {result.p50:,.1f} ms, p99 {result.p99:,.1f} ms"
+            )
+            _say(f"  round {number}  {tool.title:<28} {outcome}")
 
 
 def _tidy(stage: Stage, keep: Sequence[str]) -> None:
@@ -227,18 +229,18 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _chosen_workloads(text: str) -> tuple[Workload, ...]:
-    known = {str(one.number): one for one in WORKLOADS}
+    known = {str(workload.number): workload for workload in WORKLOADS}
     return tuple(known[number] for number in _chosen(text, list(known), "workload"))
 
 
 def _chosen_tools(text: str) -> tuple[Tool, ...]:
-    known = {one.key: one for one in TOOLS}
+    known = {tool.key: tool for tool in TOOLS}
     return tuple(known[key] for key in _chosen(text, list(known), "tool"))
 
 
 def _chosen(text: str, known: Sequence[str], what: str) -> list[str]:
-    chosen = [one.strip() for one in text.split(",") if one.strip()]
-    if unknown := [one for one in chosen if one not in known]:
+    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in chosen if name not in known]:
         raise argparse.ArgumentTypeError(f"no such {what}: {', '.join(unknown)}; there are {', '.join(known)}")
     return chosen
 

@@ -115,8 +115,8 @@ async def create(
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         topics = (await client.metadata([topic])).topics
-        found = await list_offsets(client, topics, places, LATEST, False)
-        if all(isinstance(offset, int) for offset in found.values()):
+        offsets = await list_offsets(client, topics, places, LATEST, False)
+        if all(isinstance(offset, int) for offset in offsets.values()):
             return
         await asyncio.sleep(0.05)
     raise Trouble(f"topic {topic} has no leaders {timeout:g} s after it was created")
@@ -124,13 +124,13 @@ async def create(
 
 async def alter(client: ClusterClient, topic: str, changes: Mapping[str, str | None]) -> None:
     """Set settings of a topic; None takes one back to its default."""
-    one = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [
-        one.AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+        resource.AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
         for name, value in changes.items()
     ]
     request = IncrementalAlterConfigsRequest(
-        resources=[one(resource_type=_TOPIC, resource_name=topic, configs=settings)], validate_only=False
+        resources=[resource(resource_type=_TOPIC, resource_name=topic, configs=settings)], validate_only=False
     )
     (answer,) = (await (await client.controller()).request(request)).responses
     if answer.error_code:

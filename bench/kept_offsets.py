@@ -177,7 +177,7 @@ async def _live(stage: Stage, rate: int, seconds: float, width: int) -> None:
 
 
 async def _write(servers: str, rate: int, seconds: float, width: int) -> None:
-    addresses = tuple((host, int(port)) for host, port in (one.split(":") for one in servers.split(",")))
+    addresses = tuple((host, int(port)) for host, port in (address.split(":") for address in servers.split(",")))
     client = ClusterClient(Cluster("writer", addresses))
     await client.connect()
     count = list(range(int(rate * seconds / _WRITERS)))

@@ -95,7 +95,7 @@ async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None
     """Have partitions begin and end at these offsets."""
     known = await _led(client, topic)
 
-    async def one(partition: int, end: int) -> None:
+    async def write_partition(partition: int, end: int) -> None:
         connection, at = await client.connection(known.leaders[partition]), 0
         while at < end:
             batch = _batch(min(_FILL, end - at), ZSTD)
@@ -103,7 +103,7 @@ async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None
             assert not answer.error, answer
             at += batch.count
 
-    await asyncio.gather(*(one(partition, end) for partition, end in ends.items()))
+    await asyncio.gather(*(write_partition(partition, end) for partition, end in ends.items()))
     places = {(topic, partition): end for partition, end in ends.items()}
     leaders = {place: known.leaders[place[1]] for place in places}
     assert not any((await delete_before(client, leaders, places)).values())
@@ -158,12 +158,12 @@ class Bench:
         _say(f"on disk: {size / 1e6:.1f} MB, {size / (self._gaps * _PARTITIONS):.2f} bytes for each gap")
 
     async def starts(self, runs: int) -> None:
-        found: dict[str, list[tuple[float, float]]] = {_LONG: [], _EMPTY: []}
+        times: dict[str, list[tuple[float, float]]] = {_LONG: [], _EMPTY: []}
         for number in range(runs):
             for alias in (_LONG, _EMPTY) if number % 2 else (_EMPTY, _LONG):
-                found[alias].append(await self._start(alias))
+                times[alias].append(await self._start(alias))
         medians = {
-            alias: [statistics.median(column) for column in zip(*some, strict=True)] for alias, some in found.items()
+            alias: [statistics.median(column) for column in zip(*pairs, strict=True)] for alias, pairs in times.items()
         }
         (seconds, memory), (none, little) = medians[_LONG], medians[_EMPTY]
         _say(
@@ -203,9 +203,9 @@ class Bench:
 
     async def _end(self, mirror: str) -> int:
         topics = (await self._target.metadata([mirror])).topics
-        found = (await list_offsets(self._target, topics, [(mirror, 0)], LATEST, False))[mirror, 0]
-        assert isinstance(found, int), found
-        return found
+        offset = (await list_offsets(self._target, topics, [(mirror, 0)], LATEST, False))[mirror, 0]
+        assert isinstance(offset, int), offset
+        return offset
 
     async def _write(self, topic: str) -> None:
         leader = (await self._source.metadata([topic])).topics[topic].leaders[0]
@@ -224,13 +224,13 @@ class Bench:
             number = rng.randrange(_PARTITIONS)
             source = rng.randrange(self._ends[number])
             began = time.monotonic()
-            found = await ledger.ask(
+            intervals = await ledger.ask(
                 (f"eos-{_LONG}", number),
                 mirror_id,
                 lambda intervals, at=source: intervals.target_of(at, source_id, 1 << 60),  # type: ignore[misc]
             )
             took.append((time.monotonic() - began) * 1000)
-            assert found is not None
+            assert intervals is not None
         middle, worst = statistics.median(took), max(took)
         _say(f"an offset anywhere translated in {middle:.1f} ms (median of {_LOOK_UPS}), {worst:.1f} ms at most")
 

@@ -39,18 +39,18 @@ def survey(data: Path, topic: str) -> Survey:
     The cleaner may replace a segment while it is being read: then everything is read again.
     """
     while True:
-        found = Survey()
+        total = Survey()
         try:
             for folder in data.glob(f"{topic}-*"):
                 if folder.name.removeprefix(f"{topic}-").isdigit():
-                    found.add(_partition(folder))
-            return found
+                    total.add(_partition(folder))
+            return total
         except FileNotFoundError:
             continue
 
 
 def _partition(folder: Path) -> Survey:
-    found = Survey()
+    total = Survey()
     under_way: dict[int, Survey] = {}  # transactions without a marker so far, by producer
     start, end, records = -1, -1, 0
     for first, following, size, attributes, producer, count, commits in _batches(folder):
@@ -58,16 +58,16 @@ def _partition(folder: Path) -> Survey:
         end = following
         records += count
         if attributes & _CONTROL:
-            found.markers += 1
+            total.markers += 1
             ended = under_way.pop(producer, Survey())
-            found.add(ended if commits else Survey(aborted=ended.visible))
+            total.add(ended if commits else Survey(aborted=ended.visible))
             continue
-        into = under_way.setdefault(producer, Survey()) if attributes & _TRANSACTIONAL else found
+        into = under_way.setdefault(producer, Survey()) if attributes & _TRANSACTIONAL else total
         into.visible += count
         into.batches += 1
         into.size += size
-    found.holes = end - start - records
-    return found
+    total.holes = end - start - records
+    return total
 
 
 def _batches(folder: Path) -> Iterator[tuple[int, int, int, int, int, int, bool]]:

@@ -47,8 +47,8 @@ class Probe:
         topics = (await self._target.metadata([mirror])).topics
         if topics[mirror].error or partition not in topics[mirror].leaders:
             return 0
-        found = await list_offsets(self._target, topics, [(mirror, partition)], LATEST, False)
-        offset = found[mirror, partition]
+        offsets = await list_offsets(self._target, topics, [(mirror, partition)], LATEST, False)
+        offset = offsets[mirror, partition]
         return offset if isinstance(offset, int) else 0
 
     async def write(self, topic: str, partition: int) -> None:
@@ -83,15 +83,15 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _cpu(process: psutil.Process) -> float:
-    return sum(sum(one.cpu_times()[:2]) for one in _family(process))
+    return sum(sum(member.cpu_times()[:2]) for member in _family(process))
 
 
 def _python_memory(process: psutil.Process) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in _family(process):
-        kind = "Spark's JVM" if "java" in one.name() else "Python"
-        found[kind] = found.get(kind, 0) + one.memory_full_info().pss
-    return found
+    memory: dict[str, int] = {}
+    for member in _family(process):
+        kind = "Spark's JVM" if "java" in member.name() else "Python"
+        memory[kind] = memory.get(kind, 0) + member.memory_full_info().pss
+    return memory
 
 
 def _say(text: str) -> None:

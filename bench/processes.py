@@ -46,11 +46,11 @@ class Tree:
     def refresh(self) -> None:
         """Look for children now, so that all they have done so far is in the next answer."""
         self._looked = time.monotonic()
-        found: list[psutil.Process] = []
+        processes: list[psutil.Process] = []
         for root in self._roots:
             with contextlib.suppress(psutil.NoSuchProcess):
-                found += [root, *(root.children(recursive=True) if self._with_children else [])]
-        self._known = {one.pid: one for one in found}
+                processes += [root, *(root.children(recursive=True) if self._with_children else [])]
+        self._known = {process.pid: process for process in processes}
 
     def _look(self) -> None:
         if time.monotonic() > self._looked + _LOOK_FOR_CHILDREN_EVERY:

@@ -37,7 +37,7 @@ class Prometheus:
         return self._ask("query_range", {"query": expression, "start": start, "end": end, "step": step})
 
     def firing(self) -> set[str]:
-        return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}')}
+        return {alert["metric"]["alertname"] for alert in self.query('ALERTS{alertstate="firing"}')}
 
     def up(self) -> bool:
         """Whether it has seen Heliograph."""
@@ -48,8 +48,8 @@ class Prometheus:
 
     def _ask(self, call: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{self._url}/{call}?{urlencode(parameters)}", timeout=30) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-            return found
+            series: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+            return series
 
 
 @contextmanager

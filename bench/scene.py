@@ -75,7 +75,7 @@ def playing() -> Iterator[Scene]:
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        east, west = (one.bootstrap for one in sandbox.start({"east": ClusterSpec(), "west": ClusterSpec()}))
+        east, west = (cluster.bootstrap for cluster in sandbox.start({"east": ClusterSpec(), "west": ClusterSpec()}))
         time.sleep(2)  # a controller that is known
         asyncio.run(_create(east, [*_EAST]))
         asyncio.run(_create(west, [*_WEST]))

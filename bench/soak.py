@@ -89,13 +89,13 @@ def _write_transactions(cluster: SandboxCluster, topic: str, until: float, count
 def _sample(process: psutil.Process, began: float) -> Sample:
     python = jvm = 0
     cpu = 0.0
-    for one in (process, *process.children(recursive=True)):
+    for member in (process, *process.children(recursive=True)):
         try:
-            size = one.memory_full_info().pss
-            cpu += sum(one.cpu_times()[:2])
+            size = member.memory_full_info().pss
+            cpu += sum(member.cpu_times()[:2])
         except psutil.NoSuchProcess:
             continue
-        if "java" in one.name():
+        if "java" in member.name():
             jvm += size
         else:
             python += size
@@ -167,9 +167,9 @@ async def _run(source: SandboxCluster, process: psutil.Process, seconds: float) 
     while time.monotonic() < until:
         await asyncio.sleep(min(_SAMPLE_EVERY, max(1.0, seconds / 10)))
         samples.append(_sample(process, began))
-        one = samples[-1]
+        now = samples[-1]
         _say(
-            f"{one.seconds:6.0f} s   Python {one.python >> 20:4d} MB   JVM {one.jvm >> 20:4d} MB   CPU {one.cpu:6.1f} s"
+            f"{now.seconds:6.0f} s   Python {now.python >> 20:4d} MB   JVM {now.jvm >> 20:4d} MB   CPU {now.cpu:6.1f} s"
         )
     plain, thin = await asyncio.gather(*writers)
     await asyncio.to_thread(transactions.join)
@@ -196,8 +196,8 @@ def _judge(
     middle, last = samples[third : 2 * third] or samples, samples[2 * third :] or samples
     problems = []
     for kind in ("python", "jvm"):
-        before = statistics.median(getattr(one, kind) for one in middle)
-        after = statistics.median(getattr(one, kind) for one in last)
+        before = statistics.median(getattr(sample, kind) for sample in middle)
+        after = statistics.median(getattr(sample, kind) for sample in last)
         _say(f"{kind}: {before / 2**20:.0f} MB in the second third, {after / 2**20:.0f} MB in the last")
         if after > before * (1 + GROWTH) and samples[-1].seconds >= _LONG_ENOUGH:
             problems.append(f"memory of {kind} has grown by {after / before - 1:.0%}")

@@ -57,9 +57,9 @@ class Run:
 
     def last_words(self) -> str:
         """The end of the log, without addresses and paths, which are of no use to a reader."""
-        said = re.sub(r"\x1b\[[0-9;]*m", "", self.log())
-        complaints = [line for line in said.splitlines() if re.search(r"\b(WARN|WARNING|ERROR)\b", line)]
-        lines = complaints[-_LINES:] or telling_lines(said, _LINES)
+        output = re.sub(r"\x1b\[[0-9;]*m", "", self.log())
+        complaints = [line for line in output.splitlines() if re.search(r"\b(WARN|WARNING|ERROR)\b", line)]
+        lines = complaints[-_LINES:] or telling_lines(output, _LINES)
         text = " / ".join(" ".join(line.split()) for line in lines) or "its log is empty"
         text = re.sub(r"(?:file:)?/[\w.+~-]+(?:/[\w.+~-]+)+", "<path>", text)
         return re.sub(r"(?:localhost|\d+\.\d+\.\d+\.\d+)(?::\d+)?", "<address>", text)[:_LINE_LENGTH]

@@ -132,11 +132,11 @@ def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:
     """Which of the settings did not reach MM2's clients, going by its log."""
     if not tool.mm2:
         return []
-    found = list(_blocks(log))
+    blocks = list(_blocks(log))
     return [
-        f"{one.name} = {one.value} of the {one.config}"
-        for one in _must_be_said(tool, workload)
-        if not any(_says(block, one) for block in found)
+        f"{expected.name} = {expected.value} of the {expected.config}"
+        for expected in _must_be_said(tool, workload)
+        if not any(_says(block, expected) for block in blocks)
     ]
 
 
@@ -168,9 +168,9 @@ def _consumer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
 
 def _blocks(log: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Each list of settings in a log: which kind of client, and what it was given."""
-    for found in re.finditer(r"(\w+Config) values: ?\n((?:\t.*\n)+)", log):
-        pairs = (line.strip().partition(" = ") for line in found[2].splitlines())
-        yield found[1], {name: value for name, _, value in pairs}
+    for match in re.finditer(r"(\w+Config) values: ?\n((?:\t.*\n)+)", log):
+        pairs = (line.strip().partition(" = ") for line in match[2].splitlines())
+        yield match[1], {name: value for name, _, value in pairs}
 
 
 def _says(block: tuple[str, dict[str, str]], wanted: Said) -> bool:

@@ -124,9 +124,9 @@ async def write(workload: Workload, cluster: SandboxCluster, records: int) -> Su
         await workload.write(client, workload.topic, workload.partitions, records)
         if not workload.compacted:
             return survey(data(cluster), workload.topic)
-        found = await _cleaned(workload, cluster)
+        result = await _cleaned(workload, cluster)
         await alter(client, workload.topic, _AT_REST)
-        return found
+        return result
 
 
 async def measure_ceiling(workload: Workload, pool: Pool, cluster: SandboxCluster, records: int) -> float:
@@ -142,12 +142,12 @@ async def measure_ceiling(workload: Workload, pool: Pool, cluster: SandboxCluste
 async def _cleaned(workload: Workload, cluster: SandboxCluster) -> Survey:
     """Wait until the cleaner has been there and has nothing more to do."""
     began = changed = time.monotonic()
-    found = survey(data(cluster), workload.topic)
-    while found.holes == 0 or time.monotonic() < changed + _SETTLED:
+    result = survey(data(cluster), workload.topic)
+    while result.holes == 0 or time.monotonic() < changed + _SETTLED:
         if time.monotonic() > began + _CLEANED_WITHIN:
             raise Trouble(f"the cleaner has not finished with {workload.topic} within {_CLEANED_WITHIN:g} s")
         await asyncio.sleep(0.5)
-        before, found = found, survey(data(cluster), workload.topic)
-        if found != before:
+        before, result = result, survey(data(cluster), workload.topic)
+        if result != before:
             changed = time.monotonic()
-    return found
+    return result

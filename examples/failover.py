@@ -49,12 +49,12 @@ def read_orders(servers: str, group: str, most: int) -> list[str]:
         max_poll_records=most,
     )
     consumer.subscribe(["orders"])
-    found: list[Any] = []
-    while not found:
-        found = consumer.poll(timeout_ms=1000).get(ORDERS, [])
+    records: list[Any] = []
+    while not records:
+        records = consumer.poll(timeout_ms=1000).get(ORDERS, [])
     consumer.commit()
     consumer.close()
-    return [f"{one.value.decode()} at offset {one.offset}" for one in found[:most]]
+    return [f"{record.value.decode()} at offset {record.offset}" for record in records[:most]]
 
 
 def heliograph(*arguments: str) -> None:

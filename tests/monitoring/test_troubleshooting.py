@@ -26,8 +26,8 @@ IN_TROUBLE = (
 
 def blocks() -> dict[str, str]:
     """The messages under each heading."""
-    found = re.findall(r"^## ([^\n]+?) ✓\n+```\n(.+?)\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text, flags=re.MULTILINE) for title, text in found}
+    matches = re.findall(r"^## ([^\n]+?) ✓\n+```\n(.+?)\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text, flags=re.MULTILINE) for title, text in matches}
 
 
 def same(text: str) -> str:
@@ -79,18 +79,18 @@ class _HangsUp(BaseRequestHandler):
 def test_a_listener_that_speaks_something_else(tmp_path: Path) -> None:
     with ThreadingTCPServer(("127.0.0.1", 0), _HangsUp) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
-        said = _run(tmp_path, f"127.0.0.1:{other.server_address[1]}")
+        output = _run(tmp_path, f"127.0.0.1:{other.server_address[1]}")
         other.shutdown()
-    assert same(blocks()["The wrong protocol for a listener"]) in said
+    assert same(blocks()["The wrong protocol for a listener"]) in output
 
 
 def test_more_than_plain_text(tmp_path: Path) -> None:
-    said = _run(tmp_path, "a:9092", "A.security.protocol = SASL_SSL\n")
-    assert same(blocks()["Authentication and TLS"]) in said
+    output = _run(tmp_path, "a:9092", "A.security.protocol = SASL_SSL\n")
+    assert same(blocks()["Authentication and TLS"]) in output
 
 
 @pytest.mark.parametrize(
-    ("title", "here", "there"),
+    ("title", "on_page", "in_log"),
     [
         ("A task has failed", "orders", STOPPED),
         ("Records are lost", "orders", LOST),
@@ -98,8 +98,8 @@ def test_more_than_plain_text(tmp_path: Path) -> None:
         ("A group is not synced", "billing", "watched-group-in-use"),
     ],
 )
-def test_what_a_running_flow_says(watched: Watched, title: str, here: str, there: str) -> None:
-    text = blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(here, there)
+def test_what_a_running_flow_says(watched: Watched, title: str, on_page: str, in_log: str) -> None:
+    text = blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(on_page, in_log)
     until(lambda: same(text) in same(watched.log.read_text()))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 def tool(name: str) -> str:
     """`prometheus` or `promtool`."""
-    found = prometheus.find(name)
-    if not found:
+    path = prometheus.find(name)
+    if not path:
         pytest.skip(f"no {name} on the path, and Debian's package cannot be fetched")
-    return found
+    return path

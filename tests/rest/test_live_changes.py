@@ -48,10 +48,10 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    one = Served(*worker_file(tmp_path_factory.mktemp("live"), pair.b, "live"))
-    one.start()
-    yield one
-    one.stop()
+    running = Served(*worker_file(tmp_path_factory.mktemp("live"), pair.b, "live"))
+    running.start()
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def _copied(pair: Pair, topic: str, count: int, alias: str = ALIAS) -> Callable[
 
 def _leases(target: Log, alias: str) -> set[str]:
     """All that ever said something."""
-    return {one.key.decode() for one in target.read(signals_topic(alias), PROGRESS) if one.key}
+    return {record.key.decode() for record in target.read(signals_topic(alias), PROGRESS) if record.key}
 
 
 def _runs(name: str) -> Callable[[Api], bool]:
@@ -146,14 +146,14 @@ def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> N
         assert got.status == 200, got
     assert (got.body["state"], got.body["partitions"][0]["target_offset"]) == ("synced", 7)
     assert api("GET", f"{FLOW}/groups/{topic}").body == got.body
-    for path, status, said in (
+    for path, status, message in (
         (f"{FLOW}/groups/{topic}x", 404, f"{ALIAS} has no consumer group {topic}x; did you mean {topic}?"),
         (f"{FLOW}/groups/a%2Fb", 404, f"{ALIAS} has no consumer group a/b"),
         (f"{FLOW}/offsets/none", 404, f"{ALIAS}->B has no topic none"),
         ("/heliograph/v1/flows/none/offsets", 404, "There is no flow none"),
     ):
         got = api("GET", path)
-        assert (got.status, got.body) == (status, {"error_code": status, "message": said})
+        assert (got.status, got.body) == (status, {"error_code": status, "message": message})
     api("PUT", "/connectors/my-Checkpoint/pause")
     api.until(lambda api: api("POST", f"{FLOW}/groups/{topic}/sync").status == 409)
     api("PUT", "/connectors/my-Checkpoint/resume")
@@ -162,38 +162,40 @@ def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> N
 @pytest.mark.usefixtures("_no_connectors_left")
 def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api: Api, pair: Pair, topic: str) -> None:
     """The lease that copies what is not touched goes on; so does every other when other settings change."""
-    one, other = f"{topic}-one", f"{topic}-other"
-    for name in (one, other):
+    first, second = f"{topic}-one", f"{topic}-other"
+    for name in (first, second):
         pair.a.create(name)
     stop = threading.Event()
-    config = connector("Source", ALIAS, (pair.a, pair.b), one)
+    config = connector("Source", ALIAS, (pair.a, pair.b), first)
     _put(api, "src", config)
-    writing = [threading.Thread(target=_keep_writing, args=(pair.a, name, stop)) for name in (one, other)]
+    writing = [threading.Thread(target=_keep_writing, args=(pair.a, name, stop)) for name in (first, second)]
     before = _leases(pair.b, ALIAS) if pair.b.exists(signals_topic(ALIAS)) else set()
     for thread in writing:
         thread.start()
     try:
-        until(lambda: pair.b.exists(f"{ALIAS}.{one}") and pair.b.bounds(f"{ALIAS}.{one}")[1] > 0)
+        until(lambda: pair.b.exists(f"{ALIAS}.{first}") and pair.b.bounds(f"{ALIAS}.{first}")[1] > 0)
         until(lambda: _leases(pair.b, ALIAS) > before)
         (first,) = _leases(pair.b, ALIAS) - before
-        _put(api, "src", config | {"topics": f"{one}, {other}"})
-        until(lambda: pair.b.exists(f"{ALIAS}.{other}") and pair.b.bounds(f"{ALIAS}.{other}")[1] > 0)
+        _put(api, "src", config | {"topics": f"{first}, {second}"})
+        until(lambda: pair.b.exists(f"{ALIAS}.{second}") and pair.b.bounds(f"{ALIAS}.{second}")[1] > 0)
         _put(
-            api, "src", config | {"topics": f"{one}, {other}", "groups": "other.*", "sync.topic.acls.enabled": "false"}
+            api,
+            "src",
+            config | {"topics": f"{first}, {second}", "groups": "other.*", "sync.topic.acls.enabled": "false"},
         )
-        _put(api, "src", config | {"topics": one})
+        _put(api, "src", config | {"topics": first})
         api.until(lambda api: api.state("src") == ["RUNNING", "RUNNING"])
         assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first}
         # What leases must know: they begin anew, at the right place.
         _put(api, "src", config | {"heliograph.buffer.memory": str(32 << 20)})
         until(lambda: any(lease.split("-")[-2:] == ["0", "2"] for lease in _leases(pair.b, ALIAS) - before))
-        _put(api, "src", config | {"topics": f"{one}, {other}", "tasks.max": "1"})
+        _put(api, "src", config | {"topics": f"{first}, {second}", "tasks.max": "1"})
         api.until(lambda api: len(api("GET", f"{FLOW}/mirrors").body) == 2 and len(api.state("src")) == 2)
     finally:
         stop.set()
         for thread in writing:
             thread.join()
-    for name in (one, other):
+    for name in (first, second):
         until(_copied(pair, name, pair.a.bounds(name)[1]))
         assert pair.b.read(f"{ALIAS}.{name}") == pair.a.read(name)
 
@@ -262,14 +264,14 @@ def _debug_lines_of_leases(log: Path, lease: str = "") -> list[str]:
 @pytest.mark.usefixtures("_no_connectors_left")
 def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic: str) -> None:
     api = served.api
-    one, other, last = (f"{topic}-{name}" for name in ("one", "other", "last"))
-    for name in (one, other, last):
+    first, second, last = (f"{topic}-{name}" for name in ("one", "other", "last"))
+    for name in (first, second, last):
         pair.a.create(name)
         pair.a.write(name, some_records(10))
     config = connector("Source", ALIAS, (pair.a, pair.b), f"{topic}.*", tasks_max="1")
     _put(api, "src", config | {"heliograph.topics.paused": last})
-    until(_copied(pair, one, 10))
-    until(_copied(pair, other, 10))
+    until(_copied(pair, first, 10))
+    until(_copied(pair, second, 10))
 
     def command(*arguments: str) -> str:
         done = _command(api, *arguments)
@@ -278,19 +280,21 @@ def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic
 
     assert _debug_lines_of_leases(served.log) == []
     assert "heliograph DEBUG" in command("logs", "level", "debug")
-    assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
+    assert command("pause", f"{ALIAS}->B", "--topic", first) == f"paused {ALIAS}->B {first}\n"
     command("resume", f"{ALIAS}->B", "--topic", last)
-    until(_copied(pair, last, 10))  # by the one lease, which takes its commands in order: it has paused the other topic
+    until(_copied(pair, last, 10))  # by the only lease, which executes commands in order: it has paused the first topic
     until(lambda: _debug_lines_of_leases(served.log))
-    states = {one: {"paused": 1}, other: {"caught-up": 1}, last: {"caught-up": 1}}
+    states = {first: {"paused": 1}, second: {"caught-up": 1}, last: {"caught-up": 1}}
     api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
-    for name in (one, other):
+    for name in (first, second):
         pair.a.write(name, some_records(5))
-    until(_copied(pair, other, 15))
-    assert pair.b.bounds(f"{ALIAS}.{one}")[1] == 10
-    assert api("GET", "/connectors/src/config").body["heliograph.topics.paused"] == one
-    assert json.loads(command("resume", f"{ALIAS}->B", "--topic", one, "--json")) == {"resumed": [f"{ALIAS}->B {one}"]}
-    until(_copied(pair, one, 15))
+    until(_copied(pair, second, 15))
+    assert pair.b.bounds(f"{ALIAS}.{first}")[1] == 10
+    assert api("GET", "/connectors/src/config").body["heliograph.topics.paused"] == first
+    assert json.loads(command("resume", f"{ALIAS}->B", "--topic", first, "--json")) == {
+        "resumed": [f"{ALIAS}->B {first}"]
+    }
+    until(_copied(pair, first, 15))
     leases = _leases(pair.b, ALIAS)
     assert "restarted src" in command("restart", "src")
     assert "src" in command("connectors")
@@ -299,7 +303,7 @@ def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic
     until(lambda: any(_debug_lines_of_leases(served.log, lease) for lease in _leases(pair.b, ALIAS) - leases))
     assert "heliograph INFO" in command("logs", "level", "info")
     events = api("GET", f"/heliograph/v1/events?flow={quote(f'{ALIAS}->B')}&limit=1000").body
-    assert f"{ALIAS}->B: mirror {ALIAS}.{one} created with 1 partitions" in [event["text"] for event in events]
+    assert f"{ALIAS}->B: mirror {ALIAS}.{first} created with 1 partitions" in [event["text"] for event in events]
     paths = api("GET", "/heliograph/v1/openapi.json").body["paths"]
     assert {"/connectors/{name}/config", "/heliograph/v1/flows/{flow}/mirrors"} <= paths.keys()
     groups = paths["/heliograph/v1/flows/{flow}/groups/{group}"]["get"]["responses"]

@@ -37,7 +37,7 @@ def test_the_commands_for_internal_topics_are_those_that_are_missing(pair: Pair,
         "--config message.timestamp.type=LogAppendTime --config cleanup.policy=compact,delete --config retention.ms=-1 "
         "--config retention.bytes=-1 --config segment.bytes=16777216 --config delete.retention.ms=3600000"
     ) in commands
-    assert any("fresh.checkpoints.internal" in one for one in commands)
+    assert any("fresh.checkpoints.internal" in command for command in commands)
     assert heliograph("run", properties, "--until-caught-up").returncode == 0
     assert heliograph("topics", properties, "--commands").stdout == ""
 

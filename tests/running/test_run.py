@@ -146,7 +146,7 @@ def test_a_spark_that_does_not_start_is_told_in_one_line(pair: Pair, topic: str,
     pair.a.create(topic)
     done = heliograph("run", properties, "--conf", "spark.driver.memory=no-size")
     assert done.returncode == 1
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("heliograph:")]
     assert "Spark does not start" in line
     assert "Traceback" not in done.stderr
 
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_run_gives_one_line_and_status_2(
     properties.write_text(properties.read_text().replace(*change))
     done = heliograph("run", properties)
     assert done.returncode == 2
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("heliograph:")]
     assert says in line
     assert properties.name in line
 
@@ -182,7 +182,7 @@ def test_an_unreachable_cluster_gives_one_line_and_status_2(properties: Path) ->
     properties.write_text("\n".join(text))
     done = heliograph("run", properties)
     assert done.returncode == 2
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("heliograph:")]
     assert "B.bootstrap.servers" in line
     assert properties.name in line
 
@@ -224,7 +224,7 @@ def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_p
     process = start("run", properties, log=log)
     try:
         until(_mirrored(pair, topic, 10))
-        java = [one for one in psutil.Process(process.pid).children(recursive=True) if one.name() == "java"]
+        java = [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
         java[0].kill()
         with_status = process.wait(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -239,7 +239,7 @@ def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
     pair: Pair, topic: str, properties: Path, tmp_path: Path
 ) -> None:
     def leases() -> set[bytes]:
-        return {one.key for one in pair.b.read(signals_topic("A"), PROGRESS) if one.key}
+        return {record.key for record in pair.b.read(signals_topic("A"), PROGRESS) if record.key}
 
     properties.write_text(f"{properties.read_text()}heliograph.lease.seconds = 2\n")
     pair.a.create(topic)

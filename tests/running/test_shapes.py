@@ -41,7 +41,7 @@ _SHAPES = {
 def three() -> Iterator[list[Log]]:
     with Sandbox() as sandbox:
         spec = ClusterSpec(fast_start=True)
-        yield [Log(one.bootstrap) for one in sandbox.start({"X": spec, "Y": spec, "Z": spec})]
+        yield [Log(cluster.bootstrap) for cluster in sandbox.start({"X": spec, "Y": spec, "Z": spec})]
 
 
 @pytest.mark.parametrize("shape", _SHAPES)
@@ -86,10 +86,10 @@ def test_an_example_copies_what_it_says_and_no_more(shape: str, three: list[Log]
         process.wait(timeout=PATIENCE)
     for (where, name), records in wanted.items():
         assert clusters[where].read(name, 1) == records, name
-    for alias, found in names.items():
-        ours = {name for name in found if f"{shape}-of-" in name}
+    for alias, topics_there in names.items():
+        ours = {name for name in topics_there if f"{shape}-of-" in name}
         assert ours == {topics.get(alias, "")} & ours | {name for where, name in wanted if where == alias}
-        for name in found:
+        for name in topics_there:
             pieces = name.split(".")[:-1]
             assert len(pieces) == len(set(pieces)), f"{name} on {alias} has come home"
 
@@ -98,6 +98,6 @@ def test_after_a_failover_a_group_reads_on_without_translation() -> None:
     """The walk through one in docs/offsets.md is what the example prints."""
     shown = program_said(_EXAMPLES / "failover.py")
     page = (_EXAMPLES.parent / "docs" / "offsets.md").read_text()
-    told = [line for line in shown.splitlines() if line.startswith("#")]
-    assert len(told) == 4
-    assert [line for line in told if line not in page] == []
+    lines = [line for line in shown.splitlines() if line.startswith("#")]
+    assert len(lines) == 4
+    assert [line for line in lines if line not in page] == []

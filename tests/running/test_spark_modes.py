@@ -58,7 +58,7 @@ def _submit(*arguments: object) -> tuple[list[str], dict[str, str]]:
     assert spec.origin is not None
     submit = Path(spec.origin).parent / "bin" / "spark-submit"
     script = Path(package.__file__).parent.parent / "heliograph_submit.py"
-    command = [str(one) for one in (submit, "--master", "local[2]", script, *arguments)]
+    command = [str(part) for part in (submit, "--master", "local[2]", script, *arguments)]
     return command, os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 

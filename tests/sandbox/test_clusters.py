@@ -124,16 +124,16 @@ def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_dat
 
 
 def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, SandboxCluster]) -> None:
-    one = clusters["one"]
-    one.pause(1)
-    with socket.create_connection(("127.0.0.1", one.port(1)), timeout=0.3) as connection:
+    cluster = clusters["one"]
+    cluster.pause(1)
+    with socket.create_connection(("127.0.0.1", cluster.port(1)), timeout=0.3) as connection:
         connection.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff"))
         with pytest.raises(TimeoutError):
             connection.recv(1)
-        one.resume(1)
+        cluster.resume(1)
         connection.settimeout(10)
         assert connection.recv(1)
-    one.wait_until_up()
+    cluster.wait_until_up()
 
 
 def test_a_broker_of_a_kafka_of_2018_can_be_killed_and_comes_back(clusters: dict[str, SandboxCluster]) -> None:

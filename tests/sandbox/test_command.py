@@ -49,8 +49,8 @@ class Started:
         self.process = process
         line = process.stdout.readline()
         assert line, process.communicate()[1]
-        self.said: dict[str, Any] = json.loads(line)
-        self.pids = [pid for cluster in self.said["clusters"].values() for pid in cluster["pids"].values()]
+        self.output: dict[str, Any] = json.loads(line)
+        self.pids = [pid for cluster in self.output["clusters"].values() for pid in cluster["pids"].values()]
         self.all_pids = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
 
     def assert_ended_in_order(self) -> None:
@@ -61,7 +61,7 @@ class Started:
 
     def assert_nothing_left(self) -> None:
         until(lambda: not any(map(is_running, self.all_pids)), seconds=5)
-        until(lambda: not Path(self.said["folder"]).exists(), seconds=5)
+        until(lambda: not Path(self.output["folder"]).exists(), seconds=5)
 
 
 @contextmanager
@@ -84,8 +84,8 @@ def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_
     file, port = tmp_path / "mm2.properties", free_ports(1)[0]
     options = ["--json", "--clusters", "east,west", "--port", f"east={port}", "--write", str(file)]
     with started(COMMAND, *options) as command:
-        assert command.said["clusters"]["east"]["bootstrap"] == f"127.0.0.1:{port}"
-        assert command.said["properties"] == str(file)
+        assert command.output["clusters"]["east"]["bootstrap"] == f"127.0.0.1:{port}"
+        assert command.output["properties"] == str(file)
         assert f"east.bootstrap.servers = 127.0.0.1:{port}\n" in file.read_text()
         assert len(command.pids) == 2
         os.killpg(command.process.pid, signal.SIGINT)
@@ -94,7 +94,7 @@ def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_
 
 def test_sigterm_ends_the_command_in_order_and_leaves_nothing() -> None:
     with started(COMMAND, "--json", "--clusters", "A") as command:
-        assert command.said["properties"] is None
+        assert command.output["properties"] is None
         command.process.terminate()
         command.assert_ended_in_order()
 
@@ -108,7 +108,7 @@ def test_a_killed_parent_leaves_no_broker_and_no_folder() -> None:
 
 def test_a_killed_parent_leaves_nothing_even_if_a_fork_of_it_lives_on() -> None:
     with started(PROGRAM) as program:
-        fork = program.said["fork"]
+        fork = program.output["fork"]
         program.all_pids.remove(fork)
         program.process.kill()
         program.assert_nothing_left()
