@@ -1,9 +1,9 @@
 """The benchmark: Heliograph and MirrorMaker 2 copy the same topics between the same clusters, one after the other.
 
-Two fresh clusters are started and warmed up. Each workload's topic is written once, then every tool mirrors it in turn,
-several rounds long, and everything it has written is deleted before the next one starts. What is measured, and how,
-is said in `measuring` and `latency`; what is copied in `workloads`, by which tools in `tools`. Ends with a report, and
-with status 1 if any tool failed anywhere.
+It starts and warms up two fresh clusters. Each workload's topic is written once; then the tools mirror it in turn, for
+several rounds, and everything a tool has written is deleted before the next one starts. `measuring` and `latency`
+describe what is measured and how, `workloads` what is copied, `tools` by which tools. Ends with a report, and with
+status 1 if any tool failed anywhere.
 """
 
 import argparse
@@ -42,7 +42,7 @@ _WARM_UP_PARTITIONS = 6
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do. `warm_up` is records per cluster and turn; `warm_up_copies` is a round that does not count."""
+    """What to run. `warm_up` is records per cluster and turn; `warm_up_copies` is a round that does not count."""
 
     workloads: tuple[Workload, ...] = WORKLOADS
     tools: tuple[Tool, ...] = TOOLS
@@ -79,7 +79,7 @@ SHORTEST = Plan(
 
 
 def run(plan: Plan) -> Results:
-    """Carry out a plan from the start of the clusters to their end."""
+    """Runs a plan, from the start of the clusters to their end."""
     began, before = time.monotonic(), Machine.now()
     results = Results(
         environment=environment(),
@@ -106,12 +106,12 @@ def run(plan: Plan) -> Results:
 
 
 def shortest() -> Results:
-    """For the tests: everything that a benchmark takes, with hardly anything to copy."""
+    """For tests: a complete benchmark with very little to copy."""
     return run(SHORTEST)
 
 
 def _warm_up(stage: Stage, plan: Plan) -> None:
-    """A broker's JVM takes some millions of records to get up to speed."""
+    """A broker's JVM needs some millions of records to reach full speed."""
     if not plan.warm_up:
         return
     _say("warming up the brokers")
@@ -145,7 +145,7 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
             asyncio.run(clear(stage.pair.target))
             results.ceilings.append(Ceiling(workload.number, number, rate))
             _say(f"  round {number}  {'produce only, from memory':<28} {rate:>11,.0f} records/s")
-        # Each round begins with another tool, so that none always has the clusters at their freshest.
+        # Each round begins with another tool: none always gets the freshest clusters.
         turn = (number - 1) % len(tools)
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
@@ -200,7 +200,7 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
 
 
 def _tidy(stage: Stage, keep: Sequence[str]) -> None:
-    """Delete everything that a tool has made, on both sides, and wait until it is gone."""
+    """Deletes everything that a tool has created, on both sides, and waits until it is gone."""
     asyncio.run(clear(stage.pair.target))
     asyncio.run(clear(stage.pair.source, keep))
 
@@ -249,7 +249,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="workloads 1 and 3, one small round; nothing is written")
     parser.add_argument("--workloads", metavar="1,3", help="only these")
-    parser.add_argument("--tools", metavar="NAMES", help=f"only these of {', '.join(one.key for one in TOOLS)}")
+    parser.add_argument("--tools", metavar="NAMES", help=f"only these of {', '.join(tool.key for tool in TOOLS)}")
     parser.add_argument(
         "--mm2-tasks", type=_at_least_one, metavar="N", help="tasks.max of the tuned variants of MirrorMaker 2"
     )

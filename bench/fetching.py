@@ -1,4 +1,4 @@
-"""A reader's long poll on all partitions of one topic, as bare as it can be: for noting when records arrive."""
+"""A minimal long poll on all partitions of one topic, to measure when records arrive."""
 
 import struct
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _ABORTED = 16
 
 
 async def fetch(connection: Connection, topic: str, positions: Sequence[int]) -> list[tuple[int, bytes]]:
-    """What there is after each position, as soon as there is anything: partition and batches."""
+    """Partitions and batches after each position, as soon as there are any."""
     name = topic.encode()
     head = struct.pack(">iiiib", -1, int(_LONG_POLL * 1000), 1, _MAX_BYTES, _READ_COMMITTED)
     wanted = [struct.pack(">iqi", partition, offset, _MAX_BYTES) for partition, offset in enumerate(positions)]

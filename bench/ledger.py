@@ -1,8 +1,8 @@
-"""A ledger with a long history: 60 million gaps in ten partitions, as a week of Kafka Streams with exactly-once leaves.
+"""A ledger with a long history: 60 million gaps in ten partitions, like a week of exactly-once Kafka Streams.
 
-Prints what that costs: the time from the start of the command to the first copied record and the driver's memory, each
-beside a flow with an empty ledger; bytes on disk for each gap; the time to translate an offset anywhere in the history;
-the size of what Spark carries to a lease of a thousand partitions. `make bench-ledger`; ARGS="--gaps 100000" for less.
+Prints the cost: the time from the start of the command to the first copied record and the driver's memory, each
+compared with an empty ledger; bytes on disk per gap; the time to translate an offset anywhere in the history; the size
+of the work that Spark sends to a lease of a thousand partitions. `make bench-ledger`; ARGS="--gaps 100000" for less.
 """
 
 import argparse
@@ -46,7 +46,7 @@ from heliograph.wire.topic_requests import NewTopic, create_topics
 _PARTITIONS = 10
 _PATIENCE = 120.0
 _FILL = 100_000
-_LONG, _EMPTY = "S", "E"  # aliases of the source: each has a ledger of its own
+_LONG, _EMPTY = "S", "E"  # aliases of the source: each has its own ledger
 _LOOK_UPS = 300
 
 
@@ -92,7 +92,7 @@ async def _led(client: ClusterClient, topic: str) -> Topic:
 
 
 async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None:
-    """Have partitions begin and end at these offsets."""
+    """Makes partitions begin and end at these offsets."""
     known = await _led(client, topic)
 
     async def write_partition(partition: int, end: int) -> None:
@@ -195,7 +195,7 @@ class Bench:
                     raise SystemExit(log.read_text())
                 await asyncio.sleep(0.01)
             took = time.monotonic() - began
-            await asyncio.sleep(3.0)  # by then checkpoints have been looked at
+            await asyncio.sleep(3.0)  # by then the first checkpoints are done
             return took, psutil.Process(started.pid).memory_full_info().uss / 1e6
         finally:
             started.terminate()
@@ -235,7 +235,7 @@ class Bench:
         _say(f"an offset anywhere translated in {middle:.1f} ms (median of {_LOOK_UPS}), {worst:.1f} ms at most")
 
     async def lease(self) -> None:
-        """What a lease gets that copies a thousand partitions with a history of some thousand gaps each."""
+        """The size of the work of a lease with a thousand partitions that have some thousand gaps each."""
         ledger = Ledger(self._target, _LONG)
         rng = random.Random(3)
         intervals = _history(PAGE + PAGE // 2, self._ids[0], rng)

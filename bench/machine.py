@@ -1,4 +1,4 @@
-"""What the benchmark ran on and with: named before any number in a report, and without naming the machine."""
+"""Hardware and software of a benchmark, for the report; without the name of the machine."""
 
 import os
 import platform

@@ -1,8 +1,8 @@
 """Ten thousand partitions, nearly all idle, between one pair of brokers: what that costs Heliograph.
 
-Prints: the time from the start of the command to the first record in a mirror (mirrors made beforehand, by a first
-run, and made during it), and what it then needs while a few partitions are written to: CPU, memory, and how long a
-record takes to its mirror. `make bench-partitions`; ARGS="--partitions 1000" for a smaller run.
+Prints the time from the start of the command to the first record in a mirror (with new and with existing mirrors), and
+the cost while a few partitions are written to: CPU, memory, and the latency of a record. `make bench-partitions`;
+ARGS="--partitions 1000" for a smaller run.
 """
 
 import argparse
@@ -38,7 +38,7 @@ async def _create(cluster: SandboxCluster, topics: int) -> None:
 
 
 class Probe:
-    """Writes a record to a source partition and sees it arrive in the mirror."""
+    """Writes a record to a source partition and waits for it in the mirror."""
 
     def __init__(self, source: SandboxCluster, target: SandboxCluster) -> None:
         self._source, self._target = client_for(source, _PATIENCE), client_for(target, _PATIENCE)
@@ -63,7 +63,7 @@ class Probe:
             await asyncio.sleep(0.05)
 
     async def arrival(self, topic: str, partition: int, patience: float) -> float:
-        """Seconds from writing to seeing it."""
+        """Returns the seconds from the write to its arrival."""
         before = await self.end(f"S.{topic}", partition)
         began = time.monotonic()
         await self.write(topic, partition)
@@ -113,7 +113,7 @@ async def _measure(
     _say(f"{topics * PER_TOPIC} source partitions created in {time.monotonic() - began:.1f} s")
     probe = Probe(source, target)
     await probe.write("many-0", 0)
-    for title in ("mirrors made on the way", "mirrors there already"):
+    for title in ("with new mirrors", "with existing mirrors"):
         log = folder / "run.log"
         began = time.monotonic()
         with log.open("wb") as output:
@@ -131,7 +131,7 @@ async def _measure(
                 await asyncio.sleep(0.05)
             _say(f"start to first copy, {title}: {time.monotonic() - began:.1f} s")
             last = await probe.arrival(f"many-{topics - 1}", PER_TOPIC - 1, 300.0)
-            _say(f"  a record in the last partition, written then: {last:.2f} s")
+            _say(f"  a record in the last partition, written afterwards: {last:.2f} s")
             if title.endswith("already"):
                 await _steady(probe, process, topics, seconds, settle)
         finally:

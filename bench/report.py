@@ -1,4 +1,4 @@
-"""The report: what was measured, where and how, as Markdown; beside it the raw numbers as JSON and a plot as SVG."""
+"""The report as Markdown, with the raw numbers as JSON and a plot as SVG."""
 
 import dataclasses
 import datetime
@@ -13,27 +13,27 @@ _OURS = "heliograph"
 
 _HOW = """\
 - Every tool mirrors the same topic between the same two clusters, one after the other, each round in another order.
-  What a tool has written is deleted, and its files are gone, before the next one starts.
-- Numbers are from the first record in the mirror to the last: starting up is not in them, a JVM's warming up is.
-  "Second half" is the rate of the second half of the records, when that is over.
+  Everything a tool has written is deleted, and its files are gone, before the next one starts.
+- Numbers are from the first record in the mirror to the last: they exclude the start and include a JVM's warm-up.
+  "Second half" is the rate of the second half of the records, when the warm-up is over.
 - A copy is complete when the mirror holds as many records as a read-committed consumer of the source would see, counted
   from batch headers. MB/s are bytes of the source's batches.
 - CPU is user and system time, in core-seconds per million records: of the mirror with all its child processes, and of
-  both brokers together. Memory is the highest sum of PSS (shared pages count once) over the mirror's processes, looked
-  at every second.
-- Tables have the median over the rounds, and from the lowest to the highest in brackets.
+  both brokers together. Memory is the highest sum of PSS (shared pages count once) over the mirror's processes, sampled
+  every second.
+- Tables show the median of the rounds, and the range in brackets.
 - MirrorMaker 2 "tuned" and "exactly once" write with the source's compression; "defaults" writes uncompressed. On the
   transactional source all of them read committed records only: as shipped, MirrorMaker 2 copies aborted records too.
-- MirrorMaker 2's settings are checked in every run against what its clients say of themselves in its log."""
+- In every run, MirrorMaker 2's settings are checked against the settings that its clients log."""
 
 _WARM_UP = "- A first round of all tools on the first workload: it is only in the JSON, as `warm_up`."
 _DISCARDED = """\
-- What the brokers took while they warmed up.
-- The records before the first look at a mirror that had any, and the first seconds of each latency run."""
+- The records of the brokers' warm-up.
+- The records before the first sample of a mirror that had any, and the first seconds of each latency run."""
 
 _RATIOS = """\
-How many times as many records per second Heliograph copies with its defaults, and how many times as much CPU the other
-one takes for a record; medians."""
+How many times more records per second Heliograph copies with its defaults, and how many times more CPU per record the
+other tool uses; medians."""
 
 
 def text(results: Results, plot_file: str | None = None) -> str:
@@ -55,7 +55,7 @@ def text(results: Results, plot_file: str | None = None) -> str:
 
 
 def write(results: Results, file: Path) -> list[Path]:
-    """Write report, plot and raw numbers; which files those are."""
+    """Writes report, plot and raw numbers. Returns the files."""
     file.parent.mkdir(parents=True, exist_ok=True)
     picture, raw = file.with_suffix(".svg"), file.with_suffix(".json")
     picture.write_text(plot.svg(results))
@@ -94,7 +94,9 @@ def _workload(results: Results, source: Source) -> str:
     parts = [f"## {source.workload}. {source.name.capitalize()}", f"{source.about}: {facts}.", _table(head, rows)]
     ours, ceiling = results.median(source.workload, _OURS, lambda copy: copy.rate), results.ceiling(source.workload)
     if ours and ceiling:
-        parts.append(f"Heliograph reaches {ours / ceiling:.0%} of what the target takes from memory.")
+        parts.append(
+            f"Heliograph reaches {ours / ceiling:.0%} of the rate at which the target accepts batches from memory."
+        )
     return "\n\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What was measured, as plain values: from here on nothing needs a cluster."""
+"""Measurements as plain values, which need no cluster any more."""
 
 import statistics
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Source:
-    """A workload as it was written: what a read-committed consumer sees, and what is there beside that."""
+    """A workload as written: the records that a read-committed consumer sees, and those it does not see."""
 
     workload: int
     name: str
@@ -101,7 +101,7 @@ class Results:
     steal: float = 0.0
 
     def failures(self) -> list[str]:
-        """One line for everything that did not go as it should."""
+        """One line for every failure."""
         copies = [
             f"workload {copy.workload}, {self.titles[copy.tool]}, round {copy.round}: {copy.failure}"
             for copy in (*self.warm_up, *self.copies)

@@ -1,9 +1,9 @@
-"""A long run: does memory stay flat, and does nothing get lost, repeated or stuck?
+"""A long run: memory stays flat, and no record is lost, repeated or stuck.
 
 `make soak` mirrors for 30 minutes (MINUTES=5 for less): batches of 16 KB, thin batches and transactions, of which every
-fifth is aborted, at a fixed rate, with retention on both sides. Every ten seconds the memory (PSS) of Heliograph's
-processes is noted. At the end every mirror must hold exactly what was written, and the memory of the last third of the
-run must not be above that of the second by more than a tenth. Status 1 if not.
+fifth is aborted, at a fixed rate, with retention on both sides. It samples the memory (PSS) of Heliograph's processes
+every ten seconds. At the end every mirror must hold exactly what was written, and the memory in the last third of the
+run must not exceed that in the second by more than a tenth. Otherwise the status is 1.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from heliograph.wire.topic_requests import NewTopic, create_topics
 PARTITIONS = 4
 GROWTH = 0.10
 _SAMPLE_EVERY = 10.0
-_LONG_ENOUGH = 180.0  # before that, memory is only on its way to where it stays
+_LONG_ENOUGH = 180.0  # before that, memory still grows to its steady level
 _RETENTION = (("retention.bytes", str(64 << 20)), ("segment.bytes", str(16 << 20)))
 _TOPICS = ("plain", "thin", "transactions")
 
@@ -48,7 +48,7 @@ class Sample:
 
 
 async def _write(cluster: SandboxCluster, topic: str, per_batch: int, batches_per_second: float, until: float) -> int:
-    """Batches to all partitions in turn at a fixed rate; how many records that were."""
+    """Writes batches to all partitions in turn at a fixed rate. Returns the number of records."""
     client = client_for(cluster)
     connection = await client.connection((await client.metadata([topic])).topics[topic].leaders[0])
     written = 0
@@ -121,7 +121,7 @@ def _say(text: str) -> None:
 
 
 def soak(folder: Path, seconds: float) -> bool:
-    """Whether all was well."""
+    """Returns whether the run succeeded."""
     with Sandbox(folder) as sandbox:
         spec = ClusterSpec(heap_mb=512, settings={"log.retention.check.interval.ms": "10000"})
         source, target = sandbox.start({"source": spec, "target": spec})
@@ -177,7 +177,7 @@ async def _run(source: SandboxCluster, process: psutil.Process, seconds: float) 
 
 
 def _settle(file: Path, target: SandboxCluster, written: dict[str, int]) -> dict[str, Any]:
-    """Wait until all has arrived, and see what Heliograph says of itself."""
+    """Waits until everything has arrived, and reads Heliograph's status."""
     deadline = time.monotonic() + 60
     while asyncio.run(_counts(target)) != written and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -100,7 +100,7 @@ class _Producer:
 
 
 async def _patiently(connection: Connection, request: Callable[[], Any], newest: int) -> Any:
-    """Ask again for as long as the coordinator is busy."""
+    """Repeats a request as long as the coordinator is busy."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         answer = await connection.request(request(), newest=newest)

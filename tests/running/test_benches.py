@@ -16,7 +16,7 @@ def test_a_moment_of_soaking_loses_nothing() -> None:
 
 def test_hundreds_of_partitions_start_and_are_followed() -> None:
     output = program_said(_BENCH / "many_partitions.py", "--partitions", "200", "--seconds", "2", "--settle", "1")
-    assert "start to first copy, mirrors there already" in output
+    assert "start to first copy, with existing mirrors" in output
     assert "to the mirror: p50" in output
 
 
@@ -44,8 +44,9 @@ def test_a_ledger_with_some_history_is_measured() -> None:
 
 def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; found = bench.shortest();"
-        "print(found.failures(), sorted((one.tool, one.records > 0 and one.peak_memory > 0) for one in found.copies))"
+        f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; results = bench.shortest();"
+        "copied = sorted((copy.tool, copy.records > 0 and copy.peak_memory > 0) for copy in results.copies);"
+        "print(results.failures(), copied)"
     )
     # Not the CPU time: so short a copy may take less than the kernel's clock can tell.
     assert program_said("-c", program).splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"
