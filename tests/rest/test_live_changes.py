@@ -283,7 +283,13 @@ def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic
     assert command("pause", f"{ALIAS}->B", "--topic", first) == f"paused {ALIAS}->B {first}\n"
     command("resume", f"{ALIAS}->B", "--topic", last)
     until(_copied(pair, last, 10))  # by the only lease, which executes commands in order: it has paused the first topic
-    until(lambda: _debug_lines_of_leases(served.log))
+
+    def running_lease_logs_debug() -> bool:
+        command("pause", f"{ALIAS}->B", "--topic", last)
+        command("resume", f"{ALIAS}->B", "--topic", last)
+        return bool(_debug_lines_of_leases(served.log))
+
+    until(running_lease_logs_debug)
     states = {first: {"paused": 1}, second: {"caught-up": 1}, last: {"caught-up": 1}}
     api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
     for name in (first, second):
