@@ -284,14 +284,20 @@ def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic
     command("resume", f"{ALIAS}->B", "--topic", last)
     until(_copied(pair, last, 10))  # by the only lease, which executes commands in order: it has paused the first topic
 
+    def states() -> dict[str, dict[str, int]]:
+        return {mirror["topic"]: mirror["states"] for mirror in api("GET", f"{FLOW}/mirrors").body}
+
+    def change(verb: str, state: str) -> None:
+        command(verb, f"{ALIAS}->B", "--topic", last)
+        until(lambda: states()[last] == {state: 1}, states)
+
     def running_lease_logs_debug() -> bool:
-        command("pause", f"{ALIAS}->B", "--topic", last)
-        command("resume", f"{ALIAS}->B", "--topic", last)
+        change("pause", "paused")
+        change("resume", "caught-up")
         return bool(_debug_lines_of_leases(served.log))
 
     until(running_lease_logs_debug)
-    states = {first: {"paused": 1}, second: {"caught-up": 1}, last: {"caught-up": 1}}
-    api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
+    until(lambda: states() == {first: {"paused": 1}, second: {"caught-up": 1}, last: {"caught-up": 1}}, states)
     for name in (first, second):
         pair.a.write(name, some_records(5))
     until(_copied(pair, second, 15))
