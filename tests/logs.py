@@ -1,4 +1,4 @@
-"""A Kafka log as tests see it: written batch by batch, read back by kafka-python, which knows nothing of Heliograph."""
+"""A Kafka log for tests: written batch by batch, read back by kafka-python, independently of Heliograph."""
 
 import asyncio
 import time
@@ -110,7 +110,7 @@ class Log:
         self._with_client(do)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
-        """As retention would: drop everything before an offset."""
+        """Deletes everything before an offset, as retention would."""
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         admin.delete_records({TopicPartition(topic, partition): offset})
         admin.close()
@@ -160,7 +160,7 @@ class Log:
         return [(seen.key, seen.value) for seen in records if seen.key is not None and seen.value is not None]
 
     def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
-        """For a group without members."""
+        """Commits an offset for a group without members."""
         offsets = {group: {(topic, 0): Committed(offset, metadata)}}
         assert on(self, lambda client: commit_offsets(client, offsets)) == {group: None}
 
@@ -251,7 +251,7 @@ class Log:
             producer.close()
 
     def empty_transaction(self, topic: str) -> None:
-        """Leaves an invisible offset."""
+        """Appends only a marker: an offset that consumers do not see."""
         end = self.bounds(topic)[1]
 
         async def do(client: ClusterClient) -> None:
@@ -370,7 +370,7 @@ class Pair:
     b: Log
 
     def flow(self) -> Flow:
-        """Without heartbeats, which other tests write: they would be copied whatever the topics."""
+        """A flow without heartbeats, which other tests write and which any flow would copy."""
         a, b = replace(self.a.cluster, alias="A"), replace(self.b.cluster, alias="B")
         return Flow(a, b, replication_factor=1, heartbeats_replication=False)
 

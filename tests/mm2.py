@@ -1,4 +1,4 @@
-"""The real MirrorMaker 2, for tests: its process, and its client library in a JVM of its own."""
+"""The real MirrorMaker 2, for tests: its process, and its client library in a separate JVM."""
 
 import signal
 import subprocess
@@ -53,7 +53,7 @@ def mirror_maker(properties: Path) -> Iterator[MirrorMaker]:
 
 
 class JavaClient:
-    """MM2's `RemoteClusterUtils` of the released jar, called from here."""
+    """Calls `RemoteClusterUtils` of MM2's released jar."""
 
     def __init__(self) -> None:
         (py4j,) = Path(_find_spark_home(), "jars").glob("py4j-*.jar")

@@ -1,4 +1,4 @@
-"""One flow for all tests here, in which a good deal goes wrong."""
+"""One flow for all tests of this package, with many kinds of errors."""
 
 import json
 import os
@@ -26,7 +26,7 @@ FLOW = "W->V"
 OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
 WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
 KINDS = "watched-kinds"
-CLIENT = "watched"  # by which its brokers know the flow
+CLIENT = "watched"  # of the flow, for the brokers' quotas
 SECRET = "s3cret-of-the-webhook"
 NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
 
@@ -34,7 +34,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 class Webhook(ThreadingHTTPServer):
-    """Takes what is posted to it, but for the first time."""
+    """Accepts every request except the first."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Posted)
@@ -80,7 +80,7 @@ class Watched:
         return values
 
     def value(self, name: str, query: str = "", **labels: str) -> float | None:
-        """Of the series with these labels, whatever others it has."""
+        """The value of the series that has at least these labels."""
         for known, value in self.metrics(query).get(name, {}).items():
             if known >= labels.items():
                 return value
@@ -93,7 +93,7 @@ def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
 
 
 def write_kinds(log: Log) -> None:
-    """A hundred records compressed by gzip, in one batch; and a hundred in a batch each, which will be joined."""
+    """A hundred records in one gzip batch, and a hundred in a batch each, which will be joined."""
     records = [Record(0, int(time.time() * 1000), None, os.urandom(100)) for _ in range(100)]
     log.write(KINDS, records, codec=GZIP)
     log.write(KINDS, records, codec=NONE, per_batch=1)
@@ -155,7 +155,7 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
 
 
 def lose_records(watched: Watched) -> None:
-    """Five of them are deleted from the source while their topic is paused."""
+    """Five records are deleted from the source while their topic is paused."""
     losses = watched.value("heliograph_notices_total", kind="data-loss")
     assert losses is not None
     until(lambda: watched.value("heliograph_topic_lag_records", topic=LOST) == 0)
@@ -163,14 +163,14 @@ def lose_records(watched: Watched) -> None:
     until(lambda: watched.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
     end = 0
 
-    def lease_has_heard_of_it() -> bool:
+    def lease_has_paused_topic() -> bool:
         nonlocal end
         end, copied = watched.pair.a.bounds(LOST)[1], watched.pair.b.bounds(f"W.{LOST}")[1]
         write_now(watched.pair.a, LOST, 1)
         time.sleep(2.0)
         return watched.pair.b.bounds(f"W.{LOST}")[1] == copied
 
-    until(lease_has_heard_of_it)
+    until(lease_has_paused_topic)
     write_now(watched.pair.a, LOST, 9)
     watched.pair.a.delete_before(LOST, 0, end + 5)
     assert watched.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202

@@ -1,4 +1,4 @@
-"""Prometheus itself, with our rules: looks every second and waits for nothing."""
+"""A real Prometheus with our rules, which scrapes every second and fires at once."""
 
 import re
 from collections.abc import Iterator, Mapping

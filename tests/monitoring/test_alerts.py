@@ -1,6 +1,6 @@
-"""Every alert fires for its cause: one thing after the other goes wrong with a real deployment that Prometheus watches.
+"""Every alert fires for its cause: one failure after the other in a real deployment that Prometheus scrapes.
 
-Records go NEAR -> MID -> FAR. MID is a cluster of its own, which can be hurt.
+Records go NEAR -> MID -> FAR. MID is a separate cluster, which can be damaged.
 """
 
 import os
@@ -29,7 +29,7 @@ from monitoring.test_rules_and_dashboards import FIRING
 from rest.api import Api
 from running.command import start
 
-# So much sooner than in the rules: nobody wants to wait for minutes.
+# Shorter times than in the rules: the test must not wait for minutes.
 SOONER = {
     "heliograph_heartbeat_age_seconds > 60": "heliograph_heartbeat_age_seconds > 5",
     "heliograph_open_transaction_seconds > 300": "heliograph_open_transaction_seconds > 5",
@@ -111,14 +111,14 @@ def somebody_else_writes_to_a_mirror(deployment: Deployment) -> None:
 
 
 def groups_cannot_be_synced(deployment: Deployment) -> None:
-    """One may not be written to; the topic of the other is still paused."""
+    """One group must not be written; the topic of the other is still paused."""
     deny(deployment.mid, ResourceType.GROUP, "alerts-denied", ACLOperation.READ)
     deployment.near.commit("alerts-denied", WELL, 5)
     deployment.near.commit("alerts-early", SLOW, 5)
 
 
 def mirrors_drift(deployment: Deployment) -> None:
-    """One has got another partition by hand; the settings of the other may not be changed, nor access rules."""
+    """One mirror gets a partition by hand; settings of the other and access rules must not be changed."""
     deployment.mid.grow(f"NEAR.{WELL}", 2)
     deny(deployment.mid, ResourceType.TOPIC, f"NEAR.{FOREIGN}", ACLOperation.ALTER_CONFIGS)
     deployment.near.configure(FOREIGN, retention_ms="123456789")
@@ -140,7 +140,7 @@ def brokers_hold_us_to_a_quota(deployment: Deployment) -> None:
 
 
 def retention_follows_the_copy(deployment: Deployment) -> None:
-    """So close that it will soon be ahead."""
+    """So close to the position that it will soon overtake it."""
 
     def is_about_to_overtake() -> bool:
         deployment.near.delete_before(SLOW, 0, max(0, deployment.mid.bounds(f"NEAR.{SLOW}")[1] - 50))
@@ -167,7 +167,7 @@ def a_cluster_is_gone(deployment: Deployment) -> None:
     deployment.broker.kill(1)
 
 
-# In this order: each finds what those before it have left.
+# The order matters: each cause builds on those before.
 CAUSES: dict[Cause, set[str]] = {
     spark_does_not_come_up: {"HeliographFlowStarting", "HeliographSparkDown"},
     the_process_is_gone: {"HeliographDown"},
@@ -258,7 +258,7 @@ def _properties(pair: Pair, mid: Log) -> str:
 
 
 def _java_that_waits(folder: Path) -> Path:
-    """The home of a Java that runs when there is a file `go` in it."""
+    """The home of a Java that starts when it contains a file `go`."""
     java = folder / "java"
     command = java / "bin" / "java"
     command.parent.mkdir(parents=True)
@@ -293,7 +293,7 @@ def test_alerts_fire_for_their_cause(deployment: Deployment, cause: Cause) -> No
 
 
 def test_an_outage_is_logged_once(deployment: Deployment) -> None:
-    """That of the cluster in the middle, as long as it lasts."""
+    """A message about the cluster in the middle, while it is up."""
     if not deployment.well:
         pytest.skip("there was none")
     refused = [line.partition(" ")[2] for line in deployment.log.read_text().splitlines() if "Connect call" in line]

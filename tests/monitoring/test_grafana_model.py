@@ -1,4 +1,4 @@
-"""The dashboards are read by Grafana's own model of them: what it does not know, Grafana would pass over in silence."""
+"""Grafana's own model reads the dashboards. Grafana silently ignores what the model does not know."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ _NOT_IN_THE_MODEL = {"definition"}
 
 
 def _lost(given: Any, kept: Any, place: str = "") -> list[str]:
-    """Where something was given and is not kept as it is."""
+    """The paths at which a value is not kept unchanged."""
     if isinstance(given, dict) and isinstance(kept, dict):
         return [
             path

@@ -1,4 +1,4 @@
-"""What /metrics says of a running flow."""
+"""The metrics of a running flow."""
 
 import math
 import os

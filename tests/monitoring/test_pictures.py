@@ -1,4 +1,4 @@
-"""The pictures of the dashboards: how they are drawn, and that they are where the docs show them."""
+"""The pictures of the dashboards: how they are drawn, and that the docs show each of them."""
 
 import json
 import re

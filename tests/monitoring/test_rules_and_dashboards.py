@@ -32,7 +32,7 @@ _OTHERS = {
     **{f"process_{name}": set() for name in ("cpu_seconds_total", "resident_memory_bytes", "start_time_seconds")},
 }
 _ADDED = {"job", "instance"}  # to every series that is scraped
-# Panels that are empty where all is well.
+# Panels that are empty without errors.
 _EMPTY = {
     "Not in sync",
     "Records before retention overtakes",

@@ -1,4 +1,4 @@
-"""The messages on the page are those that are printed."""
+"""The messages on the page are those that Heliograph prints."""
 
 import re
 import threading
@@ -31,7 +31,7 @@ def blocks() -> dict[str, str]:
 
 
 def same(text: str) -> str:
-    """But for numbers."""
+    """Replaces all numbers."""
     return re.sub(r"\d+", "0", text)
 
 
@@ -50,7 +50,7 @@ def _run(folder: Path, address: str, more: str = "") -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def trouble(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For all tests here, so that what takes half a minute is there when it is asked for, last."""
+    """Starts with the first test: a message that takes half a minute is there when the last test needs it."""
     with troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
         yield log
 
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
 
 
 class _HangsUp(BaseRequestHandler):
-    """As a listener for TLS does on what is no greeting of TLS."""
+    """Like a TLS listener that receives no TLS handshake."""
 
     def handle(self) -> None:
         self.request.recv(100)
@@ -118,15 +118,15 @@ def test_a_port_that_is_taken(tmp_path: Path, trouble: Path) -> None:
 def test_what_a_run_in_trouble_says(trouble: Path, title: str) -> None:
     lines = same(blocks()[title]).splitlines()
 
-    def all_said() -> bool:
+    def all_logged() -> bool:
         log = _as_on_the_page(trouble.read_text())
         return all(line in log for line in lines)
 
-    until(all_said)
+    until(all_logged)
 
 
 def _as_on_the_page(log: str) -> str:
-    """There, all of them are about one topic of one flow."""
+    """On the page, all messages are about one topic of one flow."""
     for wrong, right in (
         (r"\b(C->D|E->F|M->N)\b", "A->B"),
         (r"\b[CEM]([.-])", r"A\1"),

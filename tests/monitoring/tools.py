@@ -1,4 +1,4 @@
-"""Prometheus' programs for tests, which are skipped where there are none."""
+"""Prometheus' programs for tests. Without them, the tests are skipped."""
 
 import prometheus
 import pytest
@@ -8,5 +8,5 @@ def tool(name: str) -> str:
     """`prometheus` or `promtool`."""
     path = prometheus.find(name)
     if not path:
-        pytest.skip(f"no {name} on the path, and Debian's package cannot be fetched")
+        pytest.skip(f"no {name} on the PATH, and Debian's package cannot be downloaded")
     return path

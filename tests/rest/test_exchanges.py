@@ -1,4 +1,4 @@
-"""The same requests to a real Connect worker and to Heliograph: the same answers, but for what is listed here."""
+"""The same requests to a real Connect worker and to Heliograph: the answers are the same, except those listed here."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from logs import PATIENCE, Pair, some_records
 from rest.api import Answer, Api, connect_worker, connector, serving, worker_file
 from running.command import kill, start
 
-# What differs on purpose, by the name of an exchange: our status, and why. `docs/rest-api.md` says the same.
+# Intended differences, by the name of an exchange: our status, and why. `docs/rest-api.md` lists them, too.
 DIFFERENCES = {
     "no JSON": (400, "Connect answers 500 with a Java exception where it should blame the request"),
     "a list as body": (400, "the same"),
@@ -29,10 +29,10 @@ DIFFERENCES = {
     "validate nothing": (400, "the same"),
     "validate an unknown class": (400, "the same"),
     "an unknown class": (400, "the list of plugins is that of Heliograph"),
-    "a bad number": (400, "in Heliograph's words, and counted once"),
+    "a bad number": (400, "with Heliograph's message, and counted once"),
     "patch a bad number": (400, "the same"),
-    "no address": (400, "Connect takes it, and the connector fails later"),
-    "alter offsets": (400, "the mirror's log is the state: it cannot be told otherwise"),
+    "no address": (400, "Connect accepts it, and the connector fails later"),
+    "alter offsets": (400, "the mirror's log is the state: it cannot be changed from outside"),
     "reset offsets": (400, "the same"),
     "offsets after reset": (200, "the same"),
 }
@@ -40,7 +40,7 @@ ALIAS, REAL, OURS = "ALIAS", "REALWORKER", "HELIOGRAPH"
 
 
 class Recorder:
-    """Makes requests and keeps the answers by name, without what differs from run to run."""
+    """Sends requests and stores the answers by name, without values that differ from run to run."""
 
     def __init__(self, api: Api, alias: str) -> None:
         self.api = api
@@ -51,7 +51,7 @@ class Recorder:
         assert name not in self.answers
         answer = self.api(method, path, body, kind)
         if isinstance(answer.body, dict) and "connector" in answer.body:
-            answer.body["tasks"].sort(key=lambda task: task["id"])  # they come in no promised order
+            answer.body["tasks"].sort(key=lambda task: task["id"])  # Connect guarantees no order
         text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body, sort_keys=True)
         text += f" Location: {answer.location}" if answer.location else ""
         for wrong, right in (
@@ -78,7 +78,7 @@ class Both:
 
 @pytest.fixture(scope="module")
 def both(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """What both have answered to everything, asked side by side; both still run."""
+    """The answers of both to all requests, sent in parallel; both still run."""
     folder = tmp_path_factory.mktemp("exchanges")
     topic = "t-exchanged"
     pair.a.create(topic, partitions=3)
@@ -145,7 +145,7 @@ def test_a_shell_script_cannot_tell_them_apart(both: Both, pair: Pair) -> None:
 
 
 def _script(recorder: Recorder, word: str, folder: Path) -> str:
-    """Exit status and all that was said."""
+    """Exit status and output."""
     script = Path(__file__).parents[2] / "examples" / "connect-rest" / "deploy.sh"
     done = subprocess.run(
         [script, word, folder],

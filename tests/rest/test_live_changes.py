@@ -1,4 +1,4 @@
-"""Flows that run are changed, paused and ended through the REST API, and by a file that is read again."""
+"""Running flows are changed, paused and ended through the REST API, and by reloading a file."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def _copied(pair: Pair, topic: str, count: int, alias: str = ALIAS) -> Callable[
 
 
 def _leases(target: Log, alias: str) -> set[str]:
-    """All that ever said something."""
+    """All leases that ever reported progress."""
     return {record.key.decode() for record in target.read(signals_topic(alias), PROGRESS) if record.key}
 
 
@@ -86,7 +86,7 @@ def _put(api: Api, name: str, config: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_connectors_come_one_by_one_in_any_order_and_go_likewise(
+def test_connectors_are_added_and_removed_one_by_one_in_any_order(
     api: Api, pair: Pair, topic: str, tmp_path: Path
 ) -> None:
     pair.a.create(topic)
@@ -121,7 +121,7 @@ def test_connectors_come_one_by_one_in_any_order_and_go_likewise(
 
 
 def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> None:
-    """As the commands show them."""
+    """The API answers what the commands show."""
     file.write_text(
         f"clusters = {ALIAS}, B\n{ALIAS}.bootstrap.servers = {pair.a.bootstrap}\n"
         f"B.bootstrap.servers = {pair.b.bootstrap}\n{ALIAS}->B.enabled = true\n{ALIAS}->B.topics = {topic}\n"
@@ -161,7 +161,7 @@ def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> N
 
 @pytest.mark.usefixtures("_no_connectors_left")
 def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api: Api, pair: Pair, topic: str) -> None:
-    """The lease that copies what is not touched goes on; so does every other when other settings change."""
+    """A lease continues if its topics do not change, and all leases continue if only other settings change."""
     first, second = f"{topic}-one", f"{topic}-other"
     for name in (first, second):
         pair.a.create(name)
@@ -186,7 +186,7 @@ def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api
         _put(api, "src", config | {"topics": first})
         api.until(lambda api: api.state("src") == ["RUNNING", "RUNNING"])
         assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first}
-        # What leases must know: they begin anew, at the right place.
+        # Settings of leases: they restart, at the right position.
         _put(api, "src", config | {"heliograph.buffer.memory": str(32 << 20)})
         until(lambda: any(lease.split("-")[-2:] == ["0", "2"] for lease in _leases(pair.b, ALIAS) - before))
         _put(api, "src", config | {"topics": f"{first}, {second}", "tasks.max": "1"})
@@ -201,7 +201,7 @@ def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_a_heavy_flow_does_not_notice_topics_that_come_and_go(api: Api, pair: Pair, topic: str) -> None:
+def test_adding_and_removing_topics_does_not_disturb_a_busy_flow(api: Api, pair: Pair, topic: str) -> None:
     """While 50 MB come in a second, as far as the machine can."""
     heavy, light = f"{topic}-heavy", f"{topic}-light"
     for name in (heavy, light):
@@ -224,7 +224,7 @@ def test_a_heavy_flow_does_not_notice_topics_that_come_and_go(api: Api, pair: Pa
         stop.set()
         pouring.join()
     until(_copied(pair, heavy, pair.a.bounds(heavy)[1]))
-    assert len(_leases(pair.b, ALIAS) - before) == 1  # it was not even ended and begun again
+    assert len(_leases(pair.b, ALIAS) - before) == 1  # it was not restarted
     assert asyncio.run(_difference(pair, heavy)) is None
 
 
@@ -376,7 +376,7 @@ def test_connectors_survive_a_restart(served: Served, pair: Pair, topic: str) ->
     assert pair.b.read(f"{ALIAS}.{topic}") == pair.a.read(topic)
 
 
-def test_a_file_is_read_again_on_sighup_and_refused_if_it_is_bad(
+def test_sighup_reloads_the_file_and_a_file_with_errors_changes_nothing(
     pair: Pair, topic: str, properties: Path, tmp_path: Path
 ) -> None:
     for name in (topic, f"{topic}-later"):

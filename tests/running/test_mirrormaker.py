@@ -1,4 +1,4 @@
-"""Beside the real MirrorMaker 2: its tools on what we write, ours on what it writes, and each in the other's place."""
+"""With the real MirrorMaker 2: its tools read what we write, ours read what it writes, and each replaces the other."""
 
 import signal
 import threading
@@ -22,7 +22,7 @@ _FACTORS = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic."
 
 
 def _properties(pair: Pair, topic: str, folder: Path, source: str, target: str) -> Path:
-    """One flow, for both tools, with clusters called as no other test calls them."""
+    """One flow for both tools, with aliases that no other test uses."""
     lines = [
         f"clusters = {source}, {target}",
         f"{source}.bootstrap.servers = {pair.a.bootstrap}",
@@ -56,7 +56,7 @@ def _heliograph(properties: Path, log: Path) -> Iterator[None]:
 
 
 class _Producer:
-    """Writes to three partitions all the time, each record told apart by its number."""
+    """Writes numbered records to three partitions all the time."""
 
     def __init__(self, pair: Pair, topic: str) -> None:
         self._pair = pair
@@ -89,7 +89,7 @@ class _Producer:
 def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
     pair: Pair, topic: str, tmp_path: Path
 ) -> None:
-    """A producer runs all the time. MM2 is killed in the middle, follows us, and is followed once more."""
+    """A producer runs all the time. MM2 is killed, takes over from us, and we take over again."""
     pair.a.create(topic, partitions=3)
     properties = _properties(pair, topic, tmp_path, "east", "west")
     mirror, log = f"east.{topic}", tmp_path / "log"

@@ -1,4 +1,4 @@
-"""`heliograph run`: follows topics, resumes, ends in order, says what is wrong."""
+"""`heliograph run`: finds new topics, resumes, ends in order, reports errors."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Other ways to have Spark: separate executors, and under spark-submit."""
+"""Other ways to run Spark: separate executors, and spark-submit."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`heliograph status`: what an operator sees from outside."""
+"""`heliograph status`, as an operator sees it."""
 
 import json
 from pathlib import Path

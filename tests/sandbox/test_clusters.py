@@ -1,4 +1,4 @@
-"""Clusters of the sandbox as a client sees them: three at once, one of them of three brokers, one of 2018."""
+"""Clusters of the sandbox as a client sees them: three at once, one with three brokers, one with Kafka of 2018."""
 
 import socket
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_dat
     three.start_broker(2)
     assert three.bootstrap == addresses
     assert three.pids() == pids | {2: three.pids()[2]}
-    # What the others keep as well is fetched from them; this was on broker 2 before.
+    # It fetches what the others hold, too; this partition was on broker 2 before.
     assert (three.folder(2) / "data" / "t-0" / "00000000000000000000.log").stat().st_size > 0
     write(three, "t", b"after")
     assert read(three, "t", 3) == [b"before", b"without 2", b"after"]

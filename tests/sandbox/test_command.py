@@ -28,7 +28,7 @@ app.command()(sandbox)
 app()
 """
 
-# A program that has a sandbox, and a fork that holds open whatever the program had open.
+# A program with a sandbox, and a fork of it that inherits all open files.
 PROGRAM = """
 import json, os, time
 from heliograph.sandbox import ClusterSpec, Sandbox
@@ -42,7 +42,7 @@ time.sleep(60)
 
 
 class Started:
-    """A running command, what it said when it was up, and every process it has led to."""
+    """A running command, its first output, and all processes that it has started."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The cache of jars, with a stand-in for Java: a script that does what Ivy would, and notes that it was started."""
+"""The cache of jars, with a fake Java: a script that acts like Ivy and records each start."""
 
 import multiprocessing
 import subprocess
