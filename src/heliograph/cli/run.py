@@ -128,7 +128,14 @@ def _rest_socket(rest: str | None, *, search: bool) -> socket.socket | None:
 
 def _report(flows: list[FlowStatus], behind: list[str], until_caught_up: bool) -> None:
     for flow in flows:
-        log.info("%s: %d records, %d bytes copied to %d mirrors", flow.name, flow.records, flow.size, flow.mirrors)
+        log.info(
+            "%s: %d records, %d bytes copied to %d mirrors",
+            flow.name,
+            flow.records,
+            flow.size,
+            flow.mirrors,
+            extra={"flow": flow.name},
+        )
     failed = {topic for flow in flows for topic in flow.failed_topics}
     if until_caught_up and (behind or failed):
         names = ", ".join([*sorted(failed), *behind])

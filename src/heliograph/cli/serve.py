@@ -99,14 +99,14 @@ async def _main(
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
         states = ConnectorStates(connectors)
-        telling = asyncio.create_task(states.keep_telling(store))
+        status_writer = asyncio.create_task(states.keep_telling(store))
         try:
             health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
             server = RestServer(make_app(connectors, states, events, file.cluster, health), serving)
             await run_until_stopped(running, console, server)
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            status_writer.cancel()
+            await asyncio.gather(status_writer, return_exceptions=True)
     finally:
         client.close()
 
