@@ -1,6 +1,7 @@
-"""Which tests start brokers, Spark or another process: found by what they refer to, so that nobody has to mark them."""
+"""Finds the tests that start brokers, Spark or another process by what they refer to: nobody has to mark them."""
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -31,7 +32,7 @@ def _refers(value: object, seen: set[int]) -> bool:
 def _references(value: Any) -> Iterator[object]:
     value = getattr(value, "__wrapped__", value)  # of a decorated function
     if isinstance(value, type):
-        if value.__module__ != "builtins" and _is_of_tests(value):
+        if _is_of_tests(value):
             yield from vars(value).values()
     elif isinstance(value, property):
         yield from (value.fget, value.fset)
@@ -42,11 +43,8 @@ def _references(value: Any) -> Iterator[object]:
 
 
 def _is_of_tests(kind: type) -> bool:
-    return any(
-        Path(member.__code__.co_filename).is_relative_to(_TESTS)
-        for member in vars(kind).values()
-        if isinstance(member, FunctionType)
-    )
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is not None and Path(file).is_relative_to(_TESTS)
 
 
 def _names(code: CodeType) -> Iterator[str]:
