@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files first: tests that run side by side then end at about the same time."""
     for item in items:
-        if isinstance(item, pytest.Function) and starts_processes(item.function, _fixtures_of(item)):
+        if isinstance(item, pytest.Function) and starts_processes(item.function, *_fixtures_of(item)):
             item.add_marker("processes")
     items.sort(key=lambda item: not _LONG.intersection(item.path.parts))
 

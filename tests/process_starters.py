@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -14,10 +15,11 @@ _STARTERS: tuple[object, ...] = (Sandbox, Engine, subprocess)
 _TESTS = Path(__file__).parent
 
 
-def starts_processes(function: Callable[..., object], fixtures: list[Callable[..., object]]) -> bool:
+@cache
+def starts_processes(*functions: Callable[..., object]) -> bool:
     """Whether a test, one of its fixtures, or a helper in `tests` that they call, refers to something that does."""
     seen: set[int] = set()
-    return any(_refers(value, seen) for value in (function, *fixtures))
+    return any(_refers(function, seen) for function in functions)
 
 
 def _refers(value: object, seen: set[int]) -> bool:

@@ -57,8 +57,8 @@ _STARTS: dict[str, tuple[Callable[[], None], bool]] = {
 @pytest.mark.parametrize("name", list(_STARTS))
 def test_a_test_that_starts_a_process_is_found_wherever_it_does_so(name: str) -> None:
     function, starts = _STARTS[name]
-    assert starts_processes(function, []) == starts
-    assert starts_processes(_nothing, [function]) == starts
+    assert starts_processes(function) == starts
+    assert starts_processes(_nothing, function) == starts
 
 
 def test_this_test_is_marked_by_what_it_refers_to(request: pytest.FixtureRequest) -> None:
