@@ -124,7 +124,7 @@ def _settings_of(document: Document, cluster: Cluster) -> list[tuple[str, str]]:
 
 
 def _flow(flow: Flow) -> list[str]:
-    parts = [words for part, words in _PARTS.items() if part in flow.parts]
+    parts = [description for part, description in _PARTS.items() if part in flow.parts]
     rows = [
         ("topics", _names(flow.topics)),
         ("mirror of 'x'", f"'{flow.mirror_name('x')}', by {_policy(flow.policy)}"),

@@ -1,7 +1,7 @@
-"""What the cache holds for one version of Kafka: its jars, and two things made from them once to start it sooner.
+"""The cache of one version of Kafka: its jars, and two files generated from them once for a faster start.
 
 - `bootstrap.checkpoint`, which `kafka-storage format` writes into a new data directory and which is the same for
-  every node of every cluster of that version. Copied, it spares a JVM for each new broker.
+  every node of every cluster of that version. Copying it saves a JVM for each new broker.
 - A class data archive, with which the JVM maps the broker's classes instead of parsing and verifying them: the
   broker is up in half the time. It is tied to one Java and one class path; a JVM that finds it unfit ignores it.
 
@@ -88,7 +88,7 @@ def distribution(version: str) -> Distribution:
             bar.add_task("", total=None)
             if not (checkpoint.exists() and archive.exists()):
                 _prepare(Distribution(version, java, folder), checkpoint, archive)
-    # An empty archive stands for a Java that cannot make one.
+    # An empty archive means that this Java cannot create one.
     usable = archive.exists() and archive.stat().st_size > 0
     return Distribution(version, java, folder, checkpoint, archive if usable else None)
 
@@ -120,7 +120,9 @@ def _prepare(kafka: Distribution, checkpoint: Path, archive: Path) -> None:
         while brokers_known_to(client_port) != {1}:
             if processes.exits()["broker"] is not None or time.monotonic() > deadline:
                 log.warning(
-                    "Kafka %s did not start to have its classes archived: %s", kafka.version, _last_log_lines(folder)
+                    "Kafka %s did not start, so its classes are not archived: %s",
+                    kafka.version,
+                    _last_log_lines(folder),
                 )
                 return
             time.sleep(0.1)
@@ -128,7 +130,7 @@ def _prepare(kafka: Distribution, checkpoint: Path, archive: Path) -> None:
         if processes.wait("broker", timeout=60) is None:
             log.warning("Kafka %s takes too long to archive its classes; brokers will start slower", kafka.version)
             return
-        # Left empty by a Java that cannot make one.
+        # Stays empty if this Java cannot create one.
         made.touch()
         os.replace(made, archive)
 

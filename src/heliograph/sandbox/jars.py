@@ -1,8 +1,8 @@
-"""Fetches Java artifacts from Maven Central, with all they depend on, into a per-user cache.
+"""Downloads Java artifacts with their dependencies from Maven Central into a per-user cache.
 
-The Ivy that PySpark brings along does the resolving, so that Java and PySpark are all one needs. A folder of the
-cache is complete if it is there at all. Nothing is ever updated or removed: a new version is a new folder.
-`$HELIOGRAPH_IVY_SETTINGS` may name an Ivy settings file, for those who have to go through a mirror.
+PySpark's Ivy resolves them, so only Java and PySpark are needed. A folder of the cache is complete if it exists.
+Nothing is ever updated or removed: a new version is a new folder. `$HELIOGRAPH_IVY_SETTINGS` may name an Ivy settings
+file, for example for a mirror of Maven Central.
 """
 
 import fcntl
@@ -106,7 +106,7 @@ def _download(module: str, coordinates: Sequence[str], folder: Path) -> None:
     with workspace() as processes:
         work = processes.folder
         (work / "ivy.xml").write_text(module)
-        # Ivy keeps whole files only in its own cache, which spares what different versions have in common.
+        # Ivy's own cache holds only complete files, and saves downloads that several versions share.
         argv = [java.executable, "-jar", str(ivy), "-cache", str(cache_directory() / "ivy"), "-ivy", "ivy.xml"]
         argv += ["-confs", "default", "-retrieve", "jars/[artifact]-[revision](-[classifier]).[ext]"]
         if settings := os.environ.get("HELIOGRAPH_IVY_SETTINGS"):

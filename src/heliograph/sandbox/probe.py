@@ -14,7 +14,7 @@ _CLIENT = b"heliograph-sandbox"
 
 
 def brokers_known_to(port: int, timeout: float = 2.0) -> set[int]:
-    """Ids of the brokers that the broker at this port tells clients of; empty while it does not answer.
+    """Ids of the brokers that the broker at this port names to clients; empty while it does not answer.
 
     A KRaft broker names only those the controller has unfenced, so that being named means being usable.
     """
