@@ -40,8 +40,8 @@ def groups(
     the target, and for a group that is not synced the reason and the remedy.
 
     Writes nothing without --sync. With --sync, writes checkpoints and offsets once, as the running flow does: never for
-    a group in use, never backwards, and also if sync.group.offsets.enabled is false. The exit status is 1 if a group is
-    not synced, except groups that the file excludes.
+    a group in use, never backwards. This also works if sync.group.offsets.enabled is false. The exit status is 1 if a
+    group is not synced, except groups that the file excludes.
 
     Example: heliograph groups mm2.properties
 
