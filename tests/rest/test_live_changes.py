@@ -391,6 +391,7 @@ def test_sighup_reloads_the_file_and_a_file_with_errors_changes_nothing(
     try:
         until(lambda: pair.b.exists(f"A.{topic}") and pair.b.bounds(f"A.{topic}")[1] == 10)
         assert api.state(name) == ["RUNNING", "RUNNING"]
+        assert (api("GET", "/health").status, api("GET", "/health").body["status"]) == (200, "healthy")
         properties.write_text(good.replace("A->B.topics", "tasks.max = many\nA->B.topics"))
         process.send_signal(signal.SIGHUP)
         until(lambda: "'many' is not a whole number; the flows run on unchanged" in log.read_text())
