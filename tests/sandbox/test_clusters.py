@@ -9,8 +9,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError
-from heliograph.sandbox import cluster as cluster_module
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError, cluster_ports
 from heliograph.sandbox.ports import free_ports
 from sandbox.watching import is_running
 from waiting import until
@@ -174,7 +173,7 @@ def test_a_port_that_is_taken_between_the_choice_and_the_start_is_replaced(monke
     with socket.create_server(("127.0.0.1", 0)) as other, Sandbox() as sandbox:
         taken = other.getsockname()[1]
         choices = [[taken, *free_ports(2)], free_ports(3)]
-        monkeypatch.setattr(cluster_module, "free_ports", lambda count, avoid: choices.pop(0))
+        monkeypatch.setattr(cluster_ports, "free_ports", lambda count, avoid: choices.pop(0))
         (cluster,) = sandbox.start({"A": ClusterSpec(fast_start=True)})
         assert cluster.port(1) != taken
         assert choices == []
