@@ -54,19 +54,6 @@ def test_new_topics_and_partitions_are_followed_and_sigterm_ends_it_in_two_secon
     assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
 
 
-def test_ctrl_c_ends_it_in_order(pair: Pair, topic: str, properties: Path, tmp_path: Path) -> None:
-    pair.a.create(topic)
-    pair.a.write(topic, some_records(10))
-    process = start("run", properties, log=tmp_path / "log")
-    try:
-        until(_mirrored(pair, topic, 10))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=PATIENCE) == 0, (tmp_path / "log").read_text()
-    finally:
-        process.kill()
-    assert "Traceback" not in (tmp_path / "log").read_text()
-
-
 def test_both_directions_at_once_do_not_feed_on_each_other(pair: Pair, topic: str, properties: Path) -> None:
     for side in (pair.a, pair.b):
         side.create(topic)
@@ -235,7 +222,7 @@ def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_p
     assert "Spark's JVM has died" in log.read_text()
 
 
-def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
+def test_a_lease_is_renewed_unless_it_has_a_stopped_partition_and_ctrl_c_ends_the_run_in_order(
     pair: Pair, topic: str, properties: Path, tmp_path: Path
 ) -> None:
     def leases() -> set[bytes]:
@@ -256,6 +243,9 @@ def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
         pair.a.write(topic, some_records(10))
         until(lambda: len(leases() - before) > 3)
         assert lease in leases()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=PATIENCE) == 0, (tmp_path / "log").read_text()
     finally:
         kill(process)
     assert "cannot be understood" not in (tmp_path / "log").read_text()
+    assert "Traceback" not in (tmp_path / "log").read_text()
