@@ -175,7 +175,7 @@ def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api
     try:
         until(lambda: pair.b.exists(f"{ALIAS}.{first}") and pair.b.bounds(f"{ALIAS}.{first}")[1] > 0)
         until(lambda: _leases(pair.b, ALIAS) > before)
-        (first,) = _leases(pair.b, ALIAS) - before
+        (first_lease,) = _leases(pair.b, ALIAS) - before
         _put(api, "src", config | {"topics": f"{first}, {second}"})
         until(lambda: pair.b.exists(f"{ALIAS}.{second}") and pair.b.bounds(f"{ALIAS}.{second}")[1] > 0)
         _put(
@@ -185,7 +185,7 @@ def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api
         )
         _put(api, "src", config | {"topics": first})
         api.until(lambda api: api.state("src") == ["RUNNING", "RUNNING"])
-        assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first}
+        assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first_lease}
         # Settings of leases: they restart, at the right position.
         _put(api, "src", config | {"heliograph.buffer.memory": str(32 << 20)})
         until(lambda: any(lease.split("-")[-2:] == ["0", "2"] for lease in _leases(pair.b, ALIAS) - before))
