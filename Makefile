@@ -1,16 +1,17 @@
-# Heliograph's everyday commands. Each does its own set-up: only Python >= 3.11, make and Java >= 17 must be there.
+# Heliograph's everyday commands. Each does its own set-up; they need only Python >= 3.11, make and Java >= 17.
 #
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
-#   make test      linters, types, layers and the whole test suite
+#   make check     linters, types, import rules and the tests that start no broker and no Spark: below a minute, no Java
+#   make test      linters, types, import rules and the whole test suite
 #   make bench     Heliograph and MirrorMaker 2 on six workloads, with a report (QUICK=1: two of them, in three minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
-#   make pictures  draws docs/pictures anew: the commands and the dashboards of two flows that run for some minutes
-#   make install   leaves the command at .venv/bin/heliograph
+#   make pictures  redraws docs/pictures: the commands and dashboards of two flows that run for some minutes
+#   make install   installs the command as .venv/bin/heliograph
 
 PYTHON  ?= python3
-# How many tests run side by side, each with brokers of its own: much of a test's time is waiting.
+# How many pytest workers run side by side, each with its own brokers: tests spend much of their time waiting.
 JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -18,7 +19,7 @@ STAMP  := $(VENV)/.installed
 ARCHIVE := $(VENV)/.archived
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo test lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak clean
+.PHONY: help install check-python check-java demo check test lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -46,7 +47,7 @@ $(STAMP): requirements.lock pyproject.toml | check-python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-# Spark starts in less than half the time with its classes laid out for the JVM. Not needed: a failure is none.
+# A class data archive halves the start of Spark's JVM. It is optional, so its failure is ignored.
 $(ARCHIVE): $(STAMP) | check-java
 	@$(BIN)/python -m heliograph.engine.archive || true
 	@touch $(ARCHIVE)
@@ -56,6 +57,9 @@ install: $(STAMP)
 
 demo: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/heliograph demo $(if $(KEEP),--keep)
+
+check: lint
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not processes" $(ARGS)
 
 test: check-java lint unit
 

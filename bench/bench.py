@@ -1,9 +1,9 @@
 """The benchmark: Heliograph and MirrorMaker 2 copy the same topics between the same clusters, one after the other.
 
-Two fresh clusters are started and warmed up. Each workload's topic is written once, then every tool mirrors it in turn,
-several rounds long, and everything it has written is deleted before the next one starts. What is measured, and how,
-is said in `measuring` and `latency`; what is copied in `workloads`, by which tools in `tools`. Ends with a report, and
-with status 1 if any tool failed anywhere.
+It starts and warms up two fresh clusters. Each workload's topic is written once; then the tools mirror it in turn, for
+several rounds, and everything a tool has written is deleted before the next one starts. `measuring` and `latency`
+describe what is measured and how, `workloads` what is copied, `tools` by which tools. Ends with a report, and with
+status 1 if any tool failed anywhere.
 """
 
 import argparse
@@ -42,7 +42,7 @@ _WARM_UP_PARTITIONS = 6
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do. `warm_up` is records per cluster and turn; `warm_up_copies` is a round that does not count."""
+    """What to run. `warm_up` is records per cluster and turn; `warm_up_copies` is a round that does not count."""
 
     workloads: tuple[Workload, ...] = WORKLOADS
     tools: tuple[Tool, ...] = TOOLS
@@ -56,8 +56,8 @@ class Plan:
 
 
 QUICK = Plan(
-    workloads=tuple(one for one in WORKLOADS if one.number in (1, 3)),
-    tools=tuple(one for one in TOOLS if one.key in _QUICK_TOOLS),
+    workloads=tuple(workload for workload in WORKLOADS if workload.number in (1, 3)),
+    tools=tuple(tool for tool in TOOLS if tool.key in _QUICK_TOOLS),
     rounds=1,
     scale=0.2,
     warm_up=1_000_000,
@@ -67,7 +67,7 @@ QUICK = Plan(
 )
 SHORTEST = Plan(
     workloads=WORKLOADS[:1],
-    tools=tuple(one for one in TOOLS if one.key in ("heliograph", "mm2")),
+    tools=tuple(tool for tool in TOOLS if tool.key in ("heliograph", "mm2")),
     rounds=1,
     scale=0.005,
     warm_up=0,
@@ -79,7 +79,7 @@ SHORTEST = Plan(
 
 
 def run(plan: Plan) -> Results:
-    """Carry out a plan from the start of the clusters to their end."""
+    """Runs a plan, from the start of the clusters to their end."""
     began, before = time.monotonic(), Machine.now()
     results = Results(
         environment=environment(),
@@ -106,12 +106,12 @@ def run(plan: Plan) -> Results:
 
 
 def shortest() -> Results:
-    """For the tests: everything that a benchmark takes, with hardly anything to copy."""
+    """For tests: a complete benchmark with very little to copy."""
     return run(SHORTEST)
 
 
 def _warm_up(stage: Stage, plan: Plan) -> None:
-    """A broker's JVM takes some millions of records to get up to speed."""
+    """A broker's JVM needs some millions of records to reach full speed."""
     if not plan.warm_up:
         return
     _say("warming up the brokers")
@@ -132,43 +132,43 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
     records = max(1, round(workload.records * plan.scale))
     _say(f"workload {workload.number}, {workload.name}: writing {records:,} records")
     began = time.monotonic()
-    found = asyncio.run(write(workload, stage.pair.source, records))
-    results.sources.append(_source(workload, found, time.monotonic() - began))
-    _say(f"  {found.visible:,} records to copy in {found.batches:,} batches, {found.size / 1e6:,.0f} MB")
+    survey = asyncio.run(write(workload, stage.pair.source, records))
+    results.sources.append(_source(workload, survey, time.monotonic() - began))
+    _say(f"  {survey.visible:,} records to copy in {survey.batches:,} batches, {survey.size / 1e6:,.0f} MB")
     tools = [tool for tool in plan.tools if tool.runs(workload)]
     if plan.warm_up_copies and workload is plan.workloads[0]:
         _say("  a round that does not count")
-        results.warm_up += [_copy(stage, plan, workload, found, tool, 0) for tool in tools]
+        results.warm_up += [_copy(stage, plan, workload, survey, tool, 0) for tool in tools]
     for number in range(1, plan.rounds + 1):
         if plan.ceilings and workload.ceiling is not None:
             rate = asyncio.run(measure_ceiling(workload, workload.ceiling, stage.pair.target, records))
             asyncio.run(clear(stage.pair.target))
             results.ceilings.append(Ceiling(workload.number, number, rate))
             _say(f"  round {number}  {'produce only, from memory':<28} {rate:>11,.0f} records/s")
-        # Each round begins with another tool, so that none always has the clusters at their freshest.
+        # Each round begins with another tool: none always gets the freshest clusters.
         turn = (number - 1) % len(tools)
         for tool in (*tools[turn:], *tools[:turn]):
-            results.copies.append(_copy(stage, plan, workload, found, tool, number))
+            results.copies.append(_copy(stage, plan, workload, survey, tool, number))
     asyncio.run(clear(stage.pair.source))
 
 
-def _source(workload: Workload, found: Survey, seconds: float) -> Source:
+def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
     return Source(
         workload.number,
         workload.name,
         workload.about,
         workload.partitions,
-        found.visible,
-        found.batches,
-        found.size,
-        found.aborted,
-        found.holes,
+        survey.visible,
+        survey.batches,
+        survey.size,
+        survey.aborted,
+        survey.holes,
         seconds,
     )
 
 
-def _copy(stage: Stage, plan: Plan, workload: Workload, found: Survey, tool: Tool, number: int) -> Copy:
-    copied = measuring.copy(stage, workload, found, tool, number, plan.patience)
+def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool, number: int) -> Copy:
+    copied = measuring.copy(stage, workload, survey, tool, number, plan.patience)
     _tidy(stage, keep=(workload.topic,))
     _say(f"  round {number}  {tool.title:<28} {_outcome(copied)}")
     return copied
@@ -190,15 +190,17 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
     for number in range(1, plan.rounds + 1):
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
-            found = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
+            result = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
             _tidy(stage, keep=())
-            results.latencies.append(found)
-            said = f"FAILED: {found.failure}" if found.failure else f"p50 {found.p50:,.1f} ms, p99 {found.p99:,.1f} ms"
-            _say(f"  round {number}  {tool.title:<28} {said}")
+            results.latencies.append(result)
+            outcome = (
+                f"FAILED: {result.failure}" if result.failure else f"p50 {result.p50:,.1f} ms, p99 {result.p99:,.1f} ms"
+            )
+            _say(f"  round {number}  {tool.title:<28} {outcome}")
 
 
 def _tidy(stage: Stage, keep: Sequence[str]) -> None:
-    """Delete everything that a tool has made, on both sides, and wait until it is gone."""
+    """Deletes everything that a tool has created, on both sides, and waits until it is gone."""
     asyncio.run(clear(stage.pair.target))
     asyncio.run(clear(stage.pair.source, keep))
 
@@ -227,18 +229,18 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _chosen_workloads(text: str) -> tuple[Workload, ...]:
-    known = {str(one.number): one for one in WORKLOADS}
+    known = {str(workload.number): workload for workload in WORKLOADS}
     return tuple(known[number] for number in _chosen(text, list(known), "workload"))
 
 
 def _chosen_tools(text: str) -> tuple[Tool, ...]:
-    known = {one.key: one for one in TOOLS}
+    known = {tool.key: tool for tool in TOOLS}
     return tuple(known[key] for key in _chosen(text, list(known), "tool"))
 
 
 def _chosen(text: str, known: Sequence[str], what: str) -> list[str]:
-    chosen = [one.strip() for one in text.split(",") if one.strip()]
-    if unknown := [one for one in chosen if one not in known]:
+    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in chosen if name not in known]:
         raise argparse.ArgumentTypeError(f"no such {what}: {', '.join(unknown)}; there are {', '.join(known)}")
     return chosen
 
@@ -247,7 +249,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="workloads 1 and 3, one small round; nothing is written")
     parser.add_argument("--workloads", metavar="1,3", help="only these")
-    parser.add_argument("--tools", metavar="NAMES", help=f"only these of {', '.join(one.key for one in TOOLS)}")
+    parser.add_argument("--tools", metavar="NAMES", help=f"only these of {', '.join(tool.key for tool in TOOLS)}")
     parser.add_argument(
         "--mm2-tasks", type=_at_least_one, metavar="N", help="tasks.max of the tuned variants of MirrorMaker 2"
     )

@@ -1,6 +1,6 @@
-"""The two clusters of a benchmark: real brokers with their data in memory, topics on them, and where partitions end.
+"""The two clusters of a benchmark: real brokers with their data in memory, their topics, and the ends of partitions.
 
-Each cluster is one broker on this machine. That is made use of: batch headers are counted in the broker's own files
+Each cluster is one broker on this machine. Therefore batch headers can be counted in the broker's own files
 (`logfiles`), and a topic counts as deleted when its files are gone.
 """
 
@@ -34,7 +34,7 @@ _TOPIC = 2  # resource type of a config
 _SET, _DELETE = 0, 1
 
 _SETTINGS = {
-    # What was deleted is to be gone before the next run, not in the middle of it.
+    # Deleted files must be gone before the next run, not in the middle of it.
     "log.segment.delete.delay.ms": "500",
     "log.initial.task.delay.ms": "1000",
 }
@@ -43,7 +43,7 @@ _SOURCE_SETTINGS = {"log.cleaner.dedupe.buffer.size": str(128 * 1024 * 1024), "l
 
 
 class Trouble(Exception):
-    """The benchmark itself, not one of the tools, did not get what it needs."""
+    """The benchmark itself failed, not one of the tools."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 
 def data(cluster: SandboxCluster) -> Path:
-    """Where the broker keeps its partitions."""
+    """The folder of the broker's partitions."""
     return cluster.folder(BROKER) / "data"
 
 
@@ -115,22 +115,22 @@ async def create(
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         topics = (await client.metadata([topic])).topics
-        found = await list_offsets(client, topics, places, LATEST, False)
-        if all(isinstance(offset, int) for offset in found.values()):
+        offsets = await list_offsets(client, topics, places, LATEST, False)
+        if all(isinstance(offset, int) for offset in offsets.values()):
             return
         await asyncio.sleep(0.05)
     raise Trouble(f"topic {topic} has no leaders {timeout:g} s after it was created")
 
 
 async def alter(client: ClusterClient, topic: str, changes: Mapping[str, str | None]) -> None:
-    """Set settings of a topic; None takes one back to its default."""
-    one = IncrementalAlterConfigsRequest.AlterConfigsResource
+    """Changes settings of a topic; None resets one to its default."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [
-        one.AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+        resource.AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
         for name, value in changes.items()
     ]
     request = IncrementalAlterConfigsRequest(
-        resources=[one(resource_type=_TOPIC, resource_name=topic, configs=settings)], validate_only=False
+        resources=[resource(resource_type=_TOPIC, resource_name=topic, configs=settings)], validate_only=False
     )
     (answer,) = (await (await client.controller()).request(request)).responses
     if answer.error_code:
@@ -138,7 +138,7 @@ async def alter(client: ClusterClient, topic: str, changes: Mapping[str, str | N
 
 
 async def clear(cluster: SandboxCluster, keep: Collection[str] = (), timeout: float = 120) -> None:
-    """Delete all topics but Kafka's own and those to keep, and wait until their files are gone."""
+    """Deletes all topics except Kafka's own and those to keep, and waits until their files are gone."""
     async with client_of(cluster) as client:
         names = (await client.metadata(None)).topics
         doomed = [name for name in names if not name.startswith("__") and name not in keep]
@@ -157,10 +157,10 @@ def _doomed(folder: str, keep: Collection[str]) -> bool:
 
 
 class Ends:
-    """Where the partitions of one topic end, 0 for those that are not there.
+    """The end offsets of one topic's partitions, 0 for those that do not exist.
 
-    The request is encoded once and the answer read with two calls, so that a thousand partitions can be asked about
-    fifty times a second without taking the processor away from what is measured.
+    The request is encoded once and the answer read with two calls: asking for a thousand partitions fifty times a
+    second must not take CPU time from what is measured.
     """
 
     def __init__(self, connection: Connection, topic: str, partitions: int, committed: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A reader's long poll on all partitions of one topic, as bare as it can be: for noting when records arrive."""
+"""A minimal long poll on all partitions of one topic, to measure when records arrive."""
 
 import struct
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ _ABORTED = 16
 
 
 async def fetch(connection: Connection, topic: str, positions: Sequence[int]) -> list[tuple[int, bytes]]:
-    """What there is after each position, as soon as there is anything: partition and batches."""
+    """Partitions and batches after each position, as soon as there are any."""
     name = topic.encode()
     head = struct.pack(">iiiib", -1, int(_LONG_POLL * 1000), 1, _MAX_BYTES, _READ_COMMITTED)
     wanted = [struct.pack(">iqi", partition, offset, _MAX_BYTES) for partition, offset in enumerate(positions)]
     parts = [head, struct.pack(f">ih{len(name)}si", 1, len(name), name, len(positions)), *wanted]
-    found: list[tuple[int, bytes]] = await connection.send_parts(_FETCH, _VERSION, parts, _read)
-    return found
+    batches: list[tuple[int, bytes]] = await connection.send_parts(_FETCH, _VERSION, parts, _read)
+    return batches
 
 
 def _read(frame: memoryview) -> list[tuple[int, bytes]]:
-    found = []
+    batches = []
     (topics,) = struct.unpack_from(">i", frame, 4)  # after the throttle time
     at = 8
     for _ in range(topics):
@@ -44,6 +44,6 @@ def _read(frame: memoryview) -> list[tuple[int, bytes]]:
             (size,) = struct.unpack_from(">i", frame, at)
             at += 4
             if size > 0:
-                found.append((partition, bytes(frame[at : at + size])))
+                batches.append((partition, bytes(frame[at : at + size])))
             at += max(0, size)
-    return found
+    return batches

@@ -63,7 +63,7 @@ class Stage:
         return list((await self.source.metadata([topic])).topics[topic].leaders.values())
 
     async def copier(self, topic: str, keep: bool) -> Copier:
-        """One that copies a topic to a mirror of its own for each way to do it."""
+        """A copier of one topic, to a separate mirror for each kind of offsets."""
         kept = KeptOffsets(NameFilter((".*",)), most_gap=1 << 30) if keep else KeptOffsets()
         alias = "K" if keep else "T"
         source = replace(self._flow.source, alias=alias)
@@ -76,7 +76,7 @@ class Stage:
         return Copier(Work(flow, f"{topic}-{alias}", 3600.0, work))
 
     async def copied(self, topic: str, keep: bool) -> float:
-        """Seconds until everything is on the mirror."""
+        """Returns the seconds until everything is in the mirror."""
         copier = await self.copier(topic, keep)
         began = time.monotonic()
         lease = asyncio.create_task(copier.run())
@@ -179,7 +179,7 @@ async def _live(stage: Stage, rate: int, seconds: float, width: int) -> None:
 
 
 async def _write(servers: str, rate: int, seconds: float, width: int) -> None:
-    addresses = tuple((host, int(port)) for host, port in (one.split(":") for one in servers.split(",")))
+    addresses = tuple((host, int(port)) for host, port in (address.split(":") for address in servers.split(",")))
     client = ClusterClient(Cluster("writer", addresses))
     await client.connect()
     count = list(range(int(rate * seconds / _WRITERS)))

@@ -1,7 +1,7 @@
 """How long a record takes from the producer on the source to a reader of the mirror, at a fixed moderate rate.
 
-Producer and reader are in this process and use one clock. Each value begins with the moment at which it was sent; the
-reader waits in a long poll, as a consumer does, and notes when an answer comes. The first seconds are left out.
+Producer and reader are in this process and use one clock. Each value begins with the time at which it was sent; the
+reader waits in a long poll, as a consumer does, and records when an answer arrives. The first seconds do not count.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ async def _prepare(stage: Stage) -> None:
 
 
 async def _delays(stage: Stage, run: Run, mirror: str, seconds: float, patience: Patience) -> list[float]:
-    """Milliseconds of every record after the warm-up, in order of size."""
+    """Milliseconds of every record after the warm-up, sorted."""
     async with client_of(stage.pair.source) as source, client_of(stage.pair.target) as target:
         await _until_ready(target, run, mirror, patience)
         reader = _Reader(target, mirror)
@@ -91,7 +91,7 @@ async def _delays(stage: Stage, run: Run, mirror: str, seconds: float, patience:
 
 
 async def _until_ready(target: ClusterClient, run: Run, mirror: str, patience: Patience) -> None:
-    """Until the tool has copied what was there before."""
+    """Waits until the tool has copied the seed records."""
     ends = Ends(await target.connection(BROKER), mirror, _PARTITIONS)
     deadline = time.monotonic() + patience.start
     while (end := await ends.total()) < _SEED_RECORDS:
@@ -102,7 +102,7 @@ async def _until_ready(target: ClusterClient, run: Run, mirror: str, patience: P
 
 
 async def _until_read(reader: "_Reader", run: Run, goal: int) -> None:
-    """Until every record has arrived: a slow one counts as well."""
+    """Waits until every record has arrived: slow ones count as well."""
     deadline = time.monotonic() + _ARRIVE_WITHIN
     while (end := sum(reader.positions)) < goal:
         run.check()
@@ -112,7 +112,7 @@ async def _until_read(reader: "_Reader", run: Run, goal: int) -> None:
 
 
 async def _send(source: ClusterClient, seconds: float) -> tuple[int, int]:
-    """Send at the rate; how many records, and the nanosecond from which on they count."""
+    """Sends at the rate. Returns the number of records, and the time in nanoseconds from which they count."""
     connection = await source.connection(BROKER)
     under_way: deque[asyncio.Task[None]] = deque()
     began, count = time.monotonic_ns(), 0
@@ -130,7 +130,7 @@ async def _send(source: ClusterClient, seconds: float) -> tuple[int, int]:
 
 
 def _stamped(count: int) -> Iterator[tuple[int, bytes]]:
-    """That many records in a batch for each partition, all with the present moment in them."""
+    """One batch of that many records per partition, all with the current time."""
     value, now = _STAMP.pack(time.monotonic_ns()) + _FILLING, int(time.time() * 1000)
     for partition in range(_PARTITIONS):
         share = count // _PARTITIONS + (partition < count % _PARTITIONS)
@@ -138,7 +138,7 @@ def _stamped(count: int) -> Iterator[tuple[int, bytes]]:
 
 
 class _Reader:
-    """Everything that comes into the mirror, and when; decoded later, to be back in the poll at once."""
+    """Collects what arrives in the mirror, and when. Decodes later, to be back in the poll at once."""
 
     def __init__(self, target: ClusterClient, mirror: str) -> None:
         self.arrivals: list[_Arrival] = []

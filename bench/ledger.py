@@ -1,8 +1,8 @@
-"""A ledger with a long history: 60 million gaps in ten partitions, as a week of Kafka Streams with exactly-once leaves.
+"""A ledger with a long history: 60 million gaps in ten partitions, like a week of exactly-once Kafka Streams.
 
-Prints what that costs: the time from the start of the command to the first copied record and the driver's memory, each
-beside a flow with an empty ledger; bytes on disk for each gap; the time to translate an offset anywhere in the history;
-the size of what Spark carries to a lease of a thousand partitions. `make bench-ledger`; ARGS="--gaps 100000" for less.
+Prints the cost: the time from the start of the command to the first copied record and the driver's memory, each
+compared with an empty ledger; bytes on disk per gap; the time to translate an offset anywhere in the history; the size
+of the work that Spark sends to a lease of a thousand partitions. `make bench-ledger`; ARGS="--gaps 100000" for less.
 """
 
 import argparse
@@ -47,7 +47,7 @@ from heliograph.wire.topic_requests import NewTopic, create_topics
 _PARTITIONS = 10
 _PATIENCE = 120.0
 _FILL = 100_000
-_LONG, _EMPTY = "S", "E"  # aliases of the source: each has a ledger of its own
+_LONG, _EMPTY = "S", "E"  # aliases of the source: each has its own ledger
 _LOOK_UPS = 300
 
 
@@ -93,10 +93,10 @@ async def _led(client: ClusterClient, topic: str) -> Topic:
 
 
 async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None:
-    """Have partitions begin and end at these offsets."""
+    """Makes partitions begin and end at these offsets."""
     known = await _led(client, topic)
 
-    async def one(partition: int, end: int) -> None:
+    async def write_partition(partition: int, end: int) -> None:
         connection, at = await client.connection(known.leaders[partition]), 0
         while at < end:
             batch = _batch(min(_FILL, end - at), ZSTD)
@@ -104,7 +104,7 @@ async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None
             assert not answer.error, answer
             at += batch.count
 
-    await asyncio.gather(*(one(partition, end) for partition, end in ends.items()))
+    await asyncio.gather(*(write_partition(partition, end) for partition, end in ends.items()))
     places = {(topic, partition): end for partition, end in ends.items()}
     leaders = {place: known.leaders[place[1]] for place in places}
     assert not any((await delete_before(client, leaders, places)).values())
@@ -159,12 +159,12 @@ class Bench:
         _say(f"on disk: {size / 1e6:.1f} MB, {size / (self._gaps * _PARTITIONS):.2f} bytes for each gap")
 
     async def starts(self, runs: int) -> None:
-        found: dict[str, list[tuple[float, float]]] = {_LONG: [], _EMPTY: []}
+        times: dict[str, list[tuple[float, float]]] = {_LONG: [], _EMPTY: []}
         for number in range(runs):
             for alias in (_LONG, _EMPTY) if number % 2 else (_EMPTY, _LONG):
-                found[alias].append(await self._start(alias))
+                times[alias].append(await self._start(alias))
         medians = {
-            alias: [statistics.median(column) for column in zip(*some, strict=True)] for alias, some in found.items()
+            alias: [statistics.median(column) for column in zip(*pairs, strict=True)] for alias, pairs in times.items()
         }
         (seconds, memory), (none, little) = medians[_LONG], medians[_EMPTY]
         _say(
@@ -196,7 +196,7 @@ class Bench:
                     raise SystemExit(log.read_text())
                 await asyncio.sleep(0.01)
             took = time.monotonic() - began
-            await asyncio.sleep(3.0)  # by then checkpoints have been looked at
+            await asyncio.sleep(3.0)  # by then the first checkpoints are done
             return took, psutil.Process(started.pid).memory_full_info().uss / 1e6
         finally:
             started.terminate()
@@ -204,9 +204,9 @@ class Bench:
 
     async def _end(self, mirror: str) -> int:
         topics = (await self._target.metadata([mirror])).topics
-        found = (await list_offsets(self._target, topics, [(mirror, 0)], LATEST, False))[mirror, 0]
-        assert isinstance(found, int), found
-        return found
+        offset = (await list_offsets(self._target, topics, [(mirror, 0)], LATEST, False))[mirror, 0]
+        assert isinstance(offset, int), offset
+        return offset
 
     async def _write(self, topic: str) -> None:
         leader = (await self._source.metadata([topic])).topics[topic].leaders[0]
@@ -225,18 +225,18 @@ class Bench:
             number = rng.randrange(_PARTITIONS)
             source = rng.randrange(self._ends[number])
             began = time.monotonic()
-            found = await ledger.ask(
+            translated = await ledger.ask(
                 (f"eos-{_LONG}", number),
                 mirror_id,
                 lambda intervals, at=source: intervals.target_of(at, source_id, 1 << 60),  # type: ignore[misc]
             )
             took.append((time.monotonic() - began) * 1000)
-            assert found is not None
+            assert translated is not None
         middle, worst = statistics.median(took), max(took)
         _say(f"an offset anywhere translated in {middle:.1f} ms (median of {_LOOK_UPS}), {worst:.1f} ms at most")
 
     async def lease(self) -> None:
-        """What a lease gets that copies a thousand partitions with a history of some thousand gaps each."""
+        """The size of the work of a lease with a thousand partitions that have some thousand gaps each."""
         ledger = Ledger(self._target, _LONG)
         rng = random.Random(3)
         intervals = _history(PAGE + PAGE // 2, self._ids[0], rng)

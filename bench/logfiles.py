@@ -1,7 +1,7 @@
-"""What is in a topic, counted from the batch headers in the broker's own files.
+"""The contents of a topic, counted from the batch headers in the broker's own files.
 
-Reads no record and asks no broker, so that it costs little and disturbs nothing. It knows what a read-committed
-consumer would see: markers and the batches of aborted transactions are not counted as visible.
+Reads no record and asks no broker: it costs little and disturbs nothing. `visible` is what a read-committed consumer
+would see, without markers and batches of aborted transactions.
 """
 
 import mmap
@@ -19,7 +19,7 @@ _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 
 @dataclass
 class Survey:
-    """A topic in numbers. `visible`, `batches` and `size` are about what a read-committed consumer sees."""
+    """Counts of a topic. `visible`, `batches` and `size` are what a read-committed consumer sees."""
 
     visible: int = 0
     batches: int = 0
@@ -39,18 +39,18 @@ def survey(data: Path, topic: str) -> Survey:
     The cleaner may replace a segment while it is being read: then everything is read again.
     """
     while True:
-        found = Survey()
+        total = Survey()
         try:
             for folder in data.glob(f"{topic}-*"):
                 if folder.name.removeprefix(f"{topic}-").isdigit():
-                    found.add(_partition(folder))
-            return found
+                    total.add(_partition(folder))
+            return total
         except FileNotFoundError:
             continue
 
 
 def _partition(folder: Path) -> Survey:
-    found = Survey()
+    total = Survey()
     under_way: dict[int, Survey] = {}  # transactions without a marker so far, by producer
     start, end, records = -1, -1, 0
     for first, following, size, attributes, producer, count, commits in _batches(folder):
@@ -58,16 +58,16 @@ def _partition(folder: Path) -> Survey:
         end = following
         records += count
         if attributes & _CONTROL:
-            found.markers += 1
+            total.markers += 1
             ended = under_way.pop(producer, Survey())
-            found.add(ended if commits else Survey(aborted=ended.visible))
+            total.add(ended if commits else Survey(aborted=ended.visible))
             continue
-        into = under_way.setdefault(producer, Survey()) if attributes & _TRANSACTIONAL else found
+        into = under_way.setdefault(producer, Survey()) if attributes & _TRANSACTIONAL else total
         into.visible += count
         into.batches += 1
         into.size += size
-    found.holes = end - start - records
-    return found
+    total.holes = end - start - records
+    return total
 
 
 def _batches(folder: Path) -> Iterator[tuple[int, int, int, int, int, int, bool]]:
@@ -92,7 +92,7 @@ def _batches_in(segment: mmap.mmap) -> Iterator[tuple[int, int, int, int, int, i
 
 
 def _is_commit(marker: bytes) -> bool:
-    """What the one record of a control batch says; its key is a version and a type."""
+    """Whether a control batch is a commit; the key of its only record is a version and a type."""
     at = _after_varint(marker, 0)  # length
     at += 1  # attributes
     for _ in range(3):  # time and offset from the batch's, length of the key

@@ -1,4 +1,4 @@
-"""What the benchmark ran on and with: named before any number in a report, and without naming the machine."""
+"""Hardware and software of a benchmark, for the report; without the name of the machine."""
 
 import os
 import platform
@@ -37,10 +37,10 @@ def environment() -> dict[str, str]:
 
 def _cpu_model() -> str:
     try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+        match = None
+    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def _commit() -> str:
@@ -53,7 +53,7 @@ def _commit() -> str:
 
 def _git(*arguments: str) -> str | None:
     try:
-        said = subprocess.run(["git", *arguments], cwd=_HERE, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(["git", *arguments], cwd=_HERE, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return said.stdout.strip() if said.returncode == 0 else None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,8 +1,8 @@
 """Ten thousand partitions, nearly all idle, between one pair of brokers: what that costs Heliograph.
 
-Prints: the time from the start of the command to the first record in a mirror (mirrors made beforehand, by a first
-run, and made during it), and what it then needs while a few partitions are written to: CPU, memory, and how long a
-record takes to its mirror. `make bench-partitions`; ARGS="--partitions 1000" for a smaller run.
+Prints the time from the start of the command to the first record in a mirror (with new and with existing mirrors), and
+the cost while a few partitions are written to: CPU, memory, and the latency of a record. `make bench-partitions`;
+ARGS="--partitions 1000" for a smaller run.
 """
 
 import argparse
@@ -38,7 +38,7 @@ async def _create(cluster: SandboxCluster, topics: int) -> None:
 
 
 class Probe:
-    """Writes a record to a source partition and sees it arrive in the mirror."""
+    """Writes a record to a source partition and waits for it in the mirror."""
 
     def __init__(self, source: SandboxCluster, target: SandboxCluster) -> None:
         self._source, self._target = client_for(source, _PATIENCE), client_for(target, _PATIENCE)
@@ -47,8 +47,8 @@ class Probe:
         topics = (await self._target.metadata([mirror])).topics
         if topics[mirror].error or partition not in topics[mirror].leaders:
             return 0
-        found = await list_offsets(self._target, topics, [(mirror, partition)], LATEST, False)
-        offset = found[mirror, partition]
+        offsets = await list_offsets(self._target, topics, [(mirror, partition)], LATEST, False)
+        offset = offsets[mirror, partition]
         return offset if isinstance(offset, int) else 0
 
     async def write(self, topic: str, partition: int) -> None:
@@ -63,7 +63,7 @@ class Probe:
             await asyncio.sleep(0.05)
 
     async def arrival(self, topic: str, partition: int, patience: float) -> float:
-        """Seconds from writing to seeing it."""
+        """Returns the seconds from the write to its arrival."""
         before = await self.end(f"S.{topic}", partition)
         began = time.monotonic()
         await self.write(topic, partition)
@@ -83,15 +83,15 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _cpu(process: psutil.Process) -> float:
-    return sum(sum(one.cpu_times()[:2]) for one in _family(process))
+    return sum(sum(member.cpu_times()[:2]) for member in _family(process))
 
 
 def _python_memory(process: psutil.Process) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in _family(process):
-        kind = "Spark's JVM" if "java" in one.name() else "Python"
-        found[kind] = found.get(kind, 0) + one.memory_full_info().pss
-    return found
+    memory: dict[str, int] = {}
+    for member in _family(process):
+        kind = "Spark's JVM" if "java" in member.name() else "Python"
+        memory[kind] = memory.get(kind, 0) + member.memory_full_info().pss
+    return memory
 
 
 def _say(text: str) -> None:
@@ -113,7 +113,7 @@ async def _measure(
     _say(f"{topics * PER_TOPIC} source partitions created in {time.monotonic() - began:.1f} s")
     probe = Probe(source, target)
     await probe.write("many-0", 0)
-    for title in ("mirrors made on the way", "mirrors there already"):
+    for title in ("with new mirrors", "with existing mirrors"):
         log = folder / "run.log"
         began = time.monotonic()
         with log.open("wb") as output:
@@ -131,7 +131,7 @@ async def _measure(
                 await asyncio.sleep(0.05)
             _say(f"start to first copy, {title}: {time.monotonic() - began:.1f} s")
             last = await probe.arrival(f"many-{topics - 1}", PER_TOPIC - 1, 300.0)
-            _say(f"  a record in the last partition, written then: {last:.2f} s")
+            _say(f"  a record in the last partition, written afterwards: {last:.2f} s")
             if title.endswith("already"):
                 await _steady(probe, process, topics, seconds, settle)
         finally:

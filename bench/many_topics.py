@@ -1,7 +1,7 @@
-"""Two thousand topics and five hundred consumer groups: what one round of keeping them in sync costs.
+"""Two thousand topics and five hundred consumer groups: the cost of one round of syncing.
 
-Prints the requests and seconds of a first round (topic settings, access rules, checkpoints, group offsets), of one in
-which nothing has changed, and of one after one change. `make bench-topics`; ARGS="--topics 100 --groups 10" for less.
+Prints the requests and seconds of a first round (topic settings, access rules, checkpoints, group offsets), of a round
+without changes, and of a round after one change. `make bench-topics`; ARGS="--topics 100 --groups 10" for less.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def _cluster(alias: str, sandbox: SandboxCluster) -> Cluster:
 async def _measure(flow: Flow, topics: int, groups: int) -> None:
     source, target = ClusterClient(flow.source), ClusterClient(flow.target)
     await asyncio.gather(source.connect(), target.connect())
-    # The first question after a group makes a broker create its topic for them: not behind thousands of others.
+    # The first request about a group makes a broker create __consumer_offsets; here it need not wait for other topics.
     await committed_offsets(source, ["group-0"])
     await committed_offsets(target, ["group-0"])
     for start in range(0, topics, _AT_ONCE):

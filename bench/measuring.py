@@ -1,9 +1,9 @@
 """One copy, measured: from the first record in the mirror to the last.
 
-How far a mirror is, is seen from where its partitions end. That is not the number of records in it: a tool that writes
-in transactions leaves markers there too. So a copy is complete when the ends have reached what is expected, have not
-moved for a while, and the batch headers hold as many visible records as the source has. It was complete when the ends
-last moved.
+Progress is read from the end offsets of the mirror's partitions. These are not the number of records: a tool that
+writes in transactions leaves markers, too. A copy is complete when the ends have reached the expected value, have not
+moved for a while, and the batch headers hold as many visible records as the source has. The time of completion is the
+last move of the ends.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class Sight:
-    """A moment at which the ends had moved. CPU in core-seconds so far; `bench_cpu` is that of this process."""
+    """A time at which the ends had moved. CPU in core-seconds so far; `bench_cpu` is that of this process."""
 
     time: float
     end: int
@@ -47,7 +47,7 @@ class Sight:
 
 
 def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: int, patience: Patience) -> Copy:
-    """Let a tool mirror the workload's topic."""
+    """Measures a tool that mirrors the workload's topic."""
     alias = f"{tool.key}-{number}-{workload.topic}"
     result = Copy(workload.number, tool.key, number)
     try:
@@ -101,7 +101,7 @@ class _Watch:
         self._looked = 0.0
 
     async def until_complete(self) -> list[Sight]:
-        """Each moment at which the ends had moved, the first and the last included."""
+        """Yields each time at which the ends had moved, including the first and the last."""
         sights: list[Sight] = []
         counted_at = -1  # the end at which the records were last counted
         async with client_of(self._target) as client:
@@ -126,7 +126,7 @@ class _Watch:
         return Sight(now, end, self._run.tree.cpu(), self._brokers.cpu(), time.process_time(), Machine.now())
 
     def _look(self, now: float, still: float, end: int) -> None:
-        """From time to time: is it alive, does it get on, how much memory has it?"""
+        """Checks now and then whether the tool is alive and makes progress, and how much memory it uses."""
         if now < self._looked + _LOOK_EVERY:
             return
         self._looked = now

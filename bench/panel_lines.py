@@ -68,13 +68,13 @@ def lines(box: Box, series: Sequence[Series], span: Span, look: Look) -> Iterato
         legend, room = _legend_beside(box, series, look.unit)
     else:
         legend, room = _legend_below(box, series)
-    steps = ticks(max(value for one in series for _time, value in one.points), look.unit)
+    steps = ticks(max(value for line in series for _time, value in line.points), look.unit)
     labels = [in_one(value, look.unit, steps[1]) for value in steps]
     left = _AXIS + _CHAR * max(map(len, labels))
     plane = _Plane(Box(room.x + left, room.y + 6, room.width - left - 8, room.height - _TIMES - 6), span, steps[-1])
     yield from _axes(plane, steps, labels)
-    for number, one in enumerate(series):
-        yield from _curve(plane, one, PALETTE[number % len(PALETTE)], look.fill)
+    for number, line in enumerate(series):
+        yield from _curve(plane, line, PALETTE[number % len(PALETTE)], look.fill)
     yield from legend
 
 
@@ -117,8 +117,8 @@ def _legend_below(box: Box, series: Sequence[Series]) -> tuple[list[str], Box]:
     """In rows; and the room that is left above them."""
     rows: list[list[tuple[float, int]]] = [[]]
     at, shown = 0.0, 0
-    for number, one in enumerate(series):
-        width = 34 + _CHAR * len(one.name)
+    for number, line in enumerate(series):
+        width = 34 + _CHAR * len(line.name)
         room = box.width - (_MORE if len(rows) == _MOST_ROWS else 0)
         if rows[-1] and at + width > room:
             if len(rows) == _MOST_ROWS:
@@ -140,9 +140,9 @@ def _legend_below(box: Box, series: Sequence[Series]) -> tuple[list[str], Box]:
 def _legend_beside(box: Box, series: Sequence[Series], unit: str) -> tuple[list[str], Box]:
     """One below the other with their last values, the greatest first; and the room that is left of them."""
     ranked = sorted(range(len(series)), key=lambda number: -series[number].last)
-    values = [in_one(one.last, unit) for one in series]
+    values = [in_one(line.last, unit) for line in series]
     wide = _CHAR * max(map(len, values))
-    width = min(box.width * 0.45, 40 + wide + _CHAR * max(len(one.name) for one in series))
+    width = min(box.width * 0.45, 40 + wide + _CHAR * max(len(line.name) for line in series))
     rows = int(box.height / _LEGEND_ROW) - 1
     left, right = box.x + box.width - width, box.x + box.width - 4
     drawn = [f'<text class="head end" x="{right:.1f}" y="{box.y + 12:.1f}">Last</text>']

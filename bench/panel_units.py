@@ -49,8 +49,8 @@ def moments(start: float, end: float, count: int = 6) -> list[int]:
 def _scale(value: float, unit: str) -> tuple[float, str]:
     steps = _SCALES[unit]
     if not value:
-        return next((one for one in steps if one[0] == 1.0), steps[0])
-    return next((one for one in reversed(steps) if value >= one[0] * 0.9995), steps[0])
+        return next((step for step in steps if step[0] == 1.0), steps[0])
+    return next((step for step in reversed(steps) if value >= step[0] * 0.9995), steps[0])
 
 
 def _steps(size: float, unit: str) -> Iterator[float]:

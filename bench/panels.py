@@ -48,13 +48,13 @@ def svg(dashboard: dict[str, Any], ask: Ask, span: Span) -> str:
 
 
 def _series(panel: dict[str, Any], dashboard: dict[str, Any], ask: Ask) -> list[Series]:
-    found = []
+    series = []
     for target in panel["targets"]:
-        for one in ask(with_everything_selected(target["expr"], dashboard)):
-            points = tuple((float(time), float(value)) for time, value in one["values"] if value != "NaN")
+        for answer in ask(with_everything_selected(target["expr"], dashboard)):
+            points = tuple((float(time), float(value)) for time, value in answer["values"] if value != "NaN")
             if points:
-                found.append(Series(_named(target["legendFormat"], one["metric"]), points))
-    return sorted(found, key=lambda one: one.name)
+                series.append(Series(_named(target["legendFormat"], answer["metric"]), points))
+    return sorted(series, key=lambda line: line.name)
 
 
 def with_everything_selected(expression: str, dashboard: dict[str, Any]) -> str:
@@ -67,7 +67,7 @@ def with_everything_selected(expression: str, dashboard: dict[str, Any]) -> str:
 def _named(legend: str, labels: dict[str, str]) -> str:
     if legend == "__auto":
         return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: labels.get(found[1], ""), legend)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: labels.get(match[1], ""), legend)
 
 
 def _header(dashboard: dict[str, Any], span: Span) -> Iterator[str]:
@@ -139,8 +139,8 @@ def _stat(box: Box, panel: dict[str, Any], series: Series, span: Span) -> Iterat
 def _reading(value: float, defaults: dict[str, Any]) -> tuple[str, str, str]:
     """Number, unit and colour: what the value is mapped to, else by the thresholds."""
     for mapping in defaults["mappings"]:
-        if found := mapping["options"].get(f"{value:g}"):
-            return found["text"], "", _COLOURS[found["color"]]
+        if option := mapping["options"].get(f"{value:g}"):
+            return option["text"], "", _COLOURS[option["color"]]
     steps = defaults["thresholds"]["steps"]
     colour = [step["color"] for step in steps if step["value"] is None or value >= step["value"]][-1]
     return *written(value, defaults["unit"]), _COLOURS[colour]

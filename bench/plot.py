@@ -56,7 +56,7 @@ def svg(results: Results) -> str:
 
 def _bars(results: Results, workload: int) -> list[_Bar]:
     bars: list[_Bar] = [
-        (key, title, results.median(workload, key, lambda one: one.rate))
+        (key, title, results.median(workload, key, lambda copy: copy.rate))
         for key, title in results.titles.items()
         if results.runs(workload, key)
     ]

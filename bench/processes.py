@@ -1,4 +1,4 @@
-"""What processes cost: CPU time and memory of a tool with all its children, and of the brokers."""
+"""CPU time and memory of a tool with all its children, and of the brokers."""
 
 import contextlib
 import time
@@ -12,7 +12,7 @@ _LOOK_FOR_CHILDREN_EVERY = 0.5
 
 
 class Tree:
-    """Some processes and, unless they have none, their descendants. CPU time of those that ended is not forgotten."""
+    """Processes and their descendants. The CPU time of processes that have ended still counts."""
 
     def __init__(self, pids: Iterable[int], with_children: bool = True) -> None:
         self._roots = [psutil.Process(pid) for pid in pids]
@@ -44,13 +44,13 @@ class Tree:
         return list(self._known)
 
     def refresh(self) -> None:
-        """Look for children now, so that all they have done so far is in the next answer."""
+        """Looks for children now, so that the next answer includes their work so far."""
         self._looked = time.monotonic()
-        found: list[psutil.Process] = []
+        processes: list[psutil.Process] = []
         for root in self._roots:
             with contextlib.suppress(psutil.NoSuchProcess):
-                found += [root, *(root.children(recursive=True) if self._with_children else [])]
-        self._known = {one.pid: one for one in found}
+                processes += [root, *(root.children(recursive=True) if self._with_children else [])]
+        self._known = {process.pid: process for process in processes}
 
     def _look(self) -> None:
         if time.monotonic() > self._looked + _LOOK_FOR_CHILDREN_EVERY:

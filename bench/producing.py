@@ -1,7 +1,7 @@
-"""Producing raw batches as fast as a broker takes them: one batch for each of several partitions in a request.
+"""Produces raw batches as fast as a broker accepts them: one batch for each of several partitions per request.
 
-Less than what `heliograph.wire.append` can (one topic, one version of the request), and for it cheaper: the benchmark's
-own work must not be what limits a broker.
+It supports less than `heliograph.wire.append` (one topic, one version of the request) and is cheaper: the benchmark's
+own work must not limit a broker.
 """
 
 import asyncio
@@ -45,12 +45,12 @@ def answer_size(topic: str, partitions: int) -> int:
 async def produce(
     connection: Connection, topic: str, batches: Sequence[tuple[int, Buffer]], transactional_id: str | None = None
 ) -> None:
-    """One request; raises Trouble unless every partition has taken its batch."""
+    """Sends one request. Raises Trouble unless every partition accepts its batch."""
     _check(topic, await _sent(connection, topic, batches, transactional_id))
 
 
 async def append_all(client: ClusterClient, topic: str, queues: Queues) -> float:
-    """Append each partition's batches as fast as the broker takes them; how many seconds that took."""
+    """Appends each partition's batches as fast as the broker accepts them. Returns the seconds."""
     connection = await client.connection(BROKER)
     under_way: deque[asyncio.Future[list[tuple[int, int]]]] = deque()
     began = time.monotonic()
@@ -96,7 +96,7 @@ def _sent(
 def _check(topic: str, answers: Sequence[tuple[int, int]]) -> None:
     for partition, error in answers:
         if error:
-            raise Trouble(f"{topic}-{partition} does not take a batch: {error_name(error)}")
+            raise Trouble(f"{topic}-{partition} rejects a batch: {error_name(error)}")
 
 
 def _nullable(text: str | None) -> bytes:

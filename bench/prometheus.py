@@ -1,4 +1,4 @@
-"""Prometheus itself, where it can be had: on the path, or as Debian's package."""
+"""A real Prometheus, from the PATH or from Debian's package."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ _CACHE = cache_directory() / "prometheus"
 
 
 def find(name: str) -> str:
-    """The path of `prometheus` or `promtool`, empty where there is none."""
+    """The path of `prometheus` or `promtool`; empty if there is none."""
     return shutil.which(name) or _from_debian(name)
 
 
@@ -37,7 +37,7 @@ class Prometheus:
         return self._ask("query_range", {"query": expression, "start": start, "end": end, "step": step})
 
     def firing(self) -> set[str]:
-        return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}')}
+        return {alert["metric"]["alertname"] for alert in self.query('ALERTS{alertstate="firing"}')}
 
     def up(self) -> bool:
         """Whether it has seen Heliograph."""
@@ -48,13 +48,13 @@ class Prometheus:
 
     def _ask(self, call: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{self._url}/{call}?{urlencode(parameters)}", timeout=30) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-            return found
+            series: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+            return series
 
 
 @contextmanager
 def scraping(program: str, target: str, folder: Path, rules: str, seconds: int = 1) -> Iterator[Prometheus]:
-    """One that looks often, with our own configuration otherwise but for the alerts' receiver."""
+    """A Prometheus with a short scrape interval and no alert receiver; otherwise with our own configuration."""
     (port,) = free_ports(1)
     (folder / "rules.yml").write_text(rules)
     config = yaml.safe_load(CONFIG.read_text())

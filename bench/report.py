@@ -1,4 +1,4 @@
-"""The report: what was measured, where and how, as Markdown; beside it the raw numbers as JSON and a plot as SVG."""
+"""The report as Markdown, with the raw numbers as JSON and a plot as SVG."""
 
 import dataclasses
 import datetime
@@ -13,27 +13,27 @@ _OURS = "heliograph"
 
 _HOW = """\
 - Every tool mirrors the same topic between the same two clusters, one after the other, each round in another order.
-  What a tool has written is deleted, and its files are gone, before the next one starts.
-- Numbers are from the first record in the mirror to the last: starting up is not in them, a JVM's warming up is.
-  "Second half" is the rate of the second half of the records, when that is over.
+  Everything a tool has written is deleted, and its files are gone, before the next one starts.
+- Numbers are from the first record in the mirror to the last: they exclude the start and include a JVM's warm-up.
+  "Second half" is the rate of the second half of the records, when the warm-up is over.
 - A copy is complete when the mirror holds as many records as a read-committed consumer of the source would see, counted
   from batch headers. MB/s are bytes of the source's batches.
 - CPU is user and system time, in core-seconds per million records: of the mirror with all its child processes, and of
-  both brokers together. Memory is the highest sum of PSS (shared pages count once) over the mirror's processes, looked
-  at every second.
-- Tables have the median over the rounds, and from the lowest to the highest in brackets.
+  both brokers together. Memory is the highest sum of PSS (shared pages count once) over the mirror's processes, sampled
+  every second.
+- Tables show the median of the rounds, and the range in brackets.
 - MirrorMaker 2 "tuned" and "exactly once" write with the source's compression; "defaults" writes uncompressed. On the
   transactional source all of them read committed records only: as shipped, MirrorMaker 2 copies aborted records too.
-- MirrorMaker 2's settings are checked in every run against what its clients say of themselves in its log."""
+- In every run, MirrorMaker 2's settings are checked against the settings that its clients log."""
 
 _WARM_UP = "- A first round of all tools on the first workload: it is only in the JSON, as `warm_up`."
 _DISCARDED = """\
-- What the brokers took while they warmed up.
-- The records before the first look at a mirror that had any, and the first seconds of each latency run."""
+- The records of the brokers' warm-up.
+- The records before the first sample of a mirror that had any, and the first seconds of each latency run."""
 
 _RATIOS = """\
-How many times as many records per second Heliograph copies with its defaults, and how many times as much CPU the other
-one takes for a record; medians."""
+How many times more records per second Heliograph copies with its defaults, and how many times more CPU per record the
+other tool uses; medians."""
 
 
 def text(results: Results, plot_file: str | None = None) -> str:
@@ -55,7 +55,7 @@ def text(results: Results, plot_file: str | None = None) -> str:
 
 
 def write(results: Results, file: Path) -> list[Path]:
-    """Write report, plot and raw numbers; which files those are."""
+    """Writes report, plot and raw numbers. Returns the files."""
     file.parent.mkdir(parents=True, exist_ok=True)
     picture, raw = file.with_suffix(".svg"), file.with_suffix(".json")
     picture.write_text(plot.svg(results))
@@ -88,20 +88,22 @@ def _workload(results: Results, source: Source) -> str:
     head = ["", "records/s", "second half", "MB/s", "CPU of the mirror", "CPU of the brokers", "memory, MB"]
     rows = [[title, *_cells(results.runs(source.workload, key))] for key, title in results.titles.items()]
     rows = [row for row in rows if len(row) > 1]
-    ceilings = [one.rate for one in results.ceilings if one.workload == source.workload]
+    ceilings = [ceiling_run.rate for ceiling_run in results.ceilings if ceiling_run.workload == source.workload]
     if ceilings:
         rows.append(["produce only, batches already in memory", _spread(ceilings, _thousands), "", "", "", "", ""])
     parts = [f"## {source.workload}. {source.name.capitalize()}", f"{source.about}: {facts}.", _table(head, rows)]
-    ours, ceiling = results.median(source.workload, _OURS, lambda one: one.rate), results.ceiling(source.workload)
+    ours, ceiling = results.median(source.workload, _OURS, lambda copy: copy.rate), results.ceiling(source.workload)
     if ours and ceiling:
-        parts.append(f"Heliograph reaches {ours / ceiling:.0%} of what the target takes from memory.")
+        parts.append(
+            f"Heliograph reaches {ours / ceiling:.0%} of the rate at which the target accepts batches from memory."
+        )
     return "\n\n".join(parts)
 
 
 def _cells(runs: list[Copy]) -> Iterator[str]:
     """The cells of one tool's row; none if it did not run."""
-    good = [one for one in runs if not one.failure]
-    bad = [one for one in runs if one.failure]
+    good = [run for run in runs if not run.failure]
+    bad = [run for run in runs if run.failure]
     if not runs:
         return
     if not good:
@@ -109,12 +111,12 @@ def _cells(runs: list[Copy]) -> Iterator[str]:
         yield from [""] * 5
         return
     note = f" **{len(bad)} of {len(runs)} rounds failed**" if bad else ""
-    yield _spread([one.rate for one in good], _thousands) + note
-    yield _middle(good, lambda one: one.late_rate, _thousands)
-    yield _middle(good, lambda one: one.bytes_rate / 1e6, "{:,.1f}".format)
-    yield _spread([one.mirror_cpu_per_million for one in good], "{:.2f}".format)
-    yield _spread([one.broker_cpu_per_million for one in good], "{:.2f}".format)
-    yield _middle(good, lambda one: one.peak_memory / 2**20, "{:,.0f}".format)
+    yield _spread([run.rate for run in good], _thousands) + note
+    yield _middle(good, lambda run: run.late_rate, _thousands)
+    yield _middle(good, lambda run: run.bytes_rate / 1e6, "{:,.1f}".format)
+    yield _spread([run.mirror_cpu_per_million for run in good], "{:.2f}".format)
+    yield _spread([run.broker_cpu_per_million for run in good], "{:.2f}".format)
+    yield _middle(good, lambda run: run.peak_memory / 2**20, "{:,.0f}".format)
 
 
 def _ratios(results: Results) -> str:
@@ -133,8 +135,8 @@ def _ratio(results: Results, workload: int, other: str) -> str:
     def both(value: Callable[[Copy], float]) -> tuple[float | None, float | None]:
         return results.median(workload, _OURS, value), results.median(workload, other, value)
 
-    rate, other_rate = both(lambda one: one.rate)
-    cpu, other_cpu = both(lambda one: one.mirror_cpu_per_million)
+    rate, other_rate = both(lambda copy: copy.rate)
+    cpu, other_cpu = both(lambda copy: copy.mirror_cpu_per_million)
     if not rate or not other_rate:
         return "n/a"
     faster = f"{rate / other_rate:.1f} × records/s"
@@ -146,50 +148,52 @@ def _latency(results: Results) -> str:
         return ""
     rows = []
     for key, title in results.titles.items():
-        runs = [one for one in results.latencies if one.tool == key]
+        runs = [latency for latency in results.latencies if latency.tool == key]
         if runs:
             rows.append([title, *_latency_cells(runs)])
-    told = (
+    intro = (
         f"{results.latency_rate:,} records/s of 100 bytes over 6 partitions for {results.latency_seconds:g} s, from "
         "the producer's sending to the answer that a reader of the mirror gets, in milliseconds."
     )
-    return "\n\n".join(["## Latency", told, _table(["", "p50", "p99", "worst"], rows)])
+    return "\n\n".join(["## Latency", intro, _table(["", "p50", "p99", "worst"], rows)])
 
 
 def _latency_cells(runs: list[Latency]) -> list[str]:
-    good = [one for one in runs if not one.failure]
+    good = [run for run in runs if not run.failure]
     if not good:
         return [f"**failed**: {_cell(runs[0].failure or '')}", "", ""]
     note = f" **{len(runs) - len(good)} of {len(runs)} rounds failed**" if len(good) < len(runs) else ""
     form = "{:,.1f}".format
     return [
-        _spread([one.p50 for one in good], form) + note,
-        _spread([one.p99 for one in good], form),
-        _spread([one.worst for one in good], form),
+        _spread([run.p50 for run in good], form) + note,
+        _spread([run.p99 for run in good], form),
+        _spread([run.worst for run in good], form),
     ]
 
 
 def _all_runs(results: Results) -> str:
     head = ["workload", "tool", "round", "records/s", "CPU of the mirror", "stolen", "used by others", ""]
-    rows = [[str(one.workload), results.titles[one.tool], str(one.round), *_run_cells(one)] for one in results.copies]
+    rows = [
+        [str(copy.workload), results.titles[copy.tool], str(copy.round), *_run_cells(copy)] for copy in results.copies
+    ]
     return "## All runs\n\n" + _table(head, rows) if rows else ""
 
 
-def _run_cells(one: Copy) -> list[str]:
-    if one.failure:
+def _run_cells(copy: Copy) -> list[str]:
+    if copy.failure:
         return ["", "", "", "", "failed"]
-    surplus = f"{one.surplus:,} records too many" if one.surplus else ""
+    surplus = f"{copy.surplus:,} records too many" if copy.surplus else ""
     return [
-        _thousands(one.rate),
-        f"{one.mirror_cpu_per_million:.2f}",
-        f"{one.steal:.1%}",
-        f"{one.others:.1%}",
+        _thousands(copy.rate),
+        f"{copy.mirror_cpu_per_million:.2f}",
+        f"{copy.steal:.1%}",
+        f"{copy.others:.1%}",
         surplus,
     ]
 
 
 def _middle(runs: list[Copy], value: Callable[[Copy], float], form: Callable[[float], str]) -> str:
-    return form(median(value(one) for one in runs) or 0.0)
+    return form(median(value(run) for run in runs) or 0.0)
 
 
 def _spread(values: list[float], form: Callable[[float], str]) -> str:

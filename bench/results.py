@@ -1,4 +1,4 @@
-"""What was measured, as plain values: from here on nothing needs a cluster."""
+"""Measurements as plain values, which need no cluster any more."""
 
 import statistics
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Source:
-    """A workload as it was written: what a read-committed consumer sees, and what is there beside that."""
+    """A workload as written: the records that a read-committed consumer sees, and those it does not see."""
 
     workload: int
     name: str
@@ -101,30 +101,30 @@ class Results:
     steal: float = 0.0
 
     def failures(self) -> list[str]:
-        """One line for everything that did not go as it should."""
+        """One line for every failure."""
         copies = [
-            f"workload {one.workload}, {self.titles[one.tool]}, round {one.round}: {one.failure}"
-            for one in (*self.warm_up, *self.copies)
-            if one.failure
+            f"workload {copy.workload}, {self.titles[copy.tool]}, round {copy.round}: {copy.failure}"
+            for copy in (*self.warm_up, *self.copies)
+            if copy.failure
         ]
         latencies = [
-            f"latency, {self.titles[one.tool]}, round {one.round}: {one.failure}"
-            for one in self.latencies
-            if one.failure
+            f"latency, {self.titles[latency.tool]}, round {latency.round}: {latency.failure}"
+            for latency in self.latencies
+            if latency.failure
         ]
         return [*self.troubles, *copies, *latencies]
 
     def runs(self, workload: int, tool: str) -> list[Copy]:
-        return [one for one in self.copies if (one.workload, one.tool) == (workload, tool)]
+        return [copy for copy in self.copies if (copy.workload, copy.tool) == (workload, tool)]
 
     def median(self, workload: int, tool: str, value: Callable[[Copy], float]) -> float | None:
         """Over the rounds that did not fail; None if there is none."""
-        return median(value(one) for one in self.runs(workload, tool) if not one.failure)
+        return median(value(copy) for copy in self.runs(workload, tool) if not copy.failure)
 
     def ceiling(self, workload: int) -> float | None:
-        return median(one.rate for one in self.ceilings if one.workload == workload)
+        return median(ceiling.rate for ceiling in self.ceilings if ceiling.workload == workload)
 
 
 def median(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return statistics.median(found) if found else None
+    known = list(values)
+    return statistics.median(known) if known else None

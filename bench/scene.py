@@ -1,4 +1,4 @@
-"""What the pictures in docs/ show: two clusters mirrored both ways, with load in waves, groups and some trouble."""
+"""The scene of the pictures in docs/: two clusters mirrored both ways, with load in waves, groups and some errors."""
 
 import asyncio
 import math
@@ -24,7 +24,7 @@ from heliograph.wire.consumer_groups import Committed, commit_offsets
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.topic_requests import NewTopic, create_topics
 
-# Records in a tenth of a second, in the mean.
+# Mean number of records in a tenth of a second.
 _EAST = {"orders": 22, "payments": 12, "clicks": 60, "audit-log": 5, "customers": 2, "refunds": 1}
 _WEST = {"inventory": 20, "shipments": 10, "returns": 3}
 _VALUE = b"x" * 600
@@ -43,12 +43,12 @@ class Scene:
     west: str
 
     def write_to_a_mirror(self) -> None:
-        """As somebody does who should not; its partition is stopped."""
+        """Another producer writes to a mirror; its partition is stopped."""
         with closing(KafkaProducer(bootstrap_servers=self.west)) as producer:
             producer.send(f"east.{_STOPPED}", b"not ours")
 
     def lose_records(self) -> None:
-        """Some are deleted from the source while their topic is paused."""
+        """Records are deleted from the source while their topic is paused."""
         place = TopicPartition(_LOSING, 0)
         self._tell("pause")
         time.sleep(_PAUSED_FOR)
@@ -75,7 +75,7 @@ def playing() -> Iterator[Scene]:
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        east, west = (one.bootstrap for one in sandbox.start({"east": ClusterSpec(), "west": ClusterSpec()}))
+        east, west = (cluster.bootstrap for cluster in sandbox.start({"east": ClusterSpec(), "west": ClusterSpec()}))
         time.sleep(2)  # a controller that is known
         asyncio.run(_create(east, [*_EAST]))
         asyncio.run(_create(west, [*_WEST]))
@@ -135,7 +135,7 @@ def _write(bootstrap: str, topics: dict[str, int], stop: threading.Event) -> Non
 
 
 def _read(bootstrap: str, stop: threading.Event) -> None:
-    """A group on the target, where its offsets are left alone therefore."""
+    """A group with members on the target, whose offsets are therefore not synced."""
     topic = f"east.{_GROUPS[_IN_USE]}"
     with closing(
         KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=_IN_USE, metadata_max_age_ms=2000)

@@ -1,9 +1,9 @@
-"""A long run: does memory stay flat, and does nothing get lost, repeated or stuck?
+"""A long run: memory stays flat, and no record is lost, repeated or stuck.
 
 `make soak` mirrors for 30 minutes (MINUTES=5 for less): batches of 16 KB, thin batches and transactions, of which every
-fifth is aborted, at a fixed rate, with retention on both sides. Every ten seconds the memory (PSS) of Heliograph's
-processes is noted. At the end every mirror must hold exactly what was written, and the memory of the last third of the
-run must not be above that of the second by more than a tenth. Status 1 if not.
+fifth is aborted, at a fixed rate, with retention on both sides. It samples the memory (PSS) of Heliograph's processes
+every ten seconds. At the end every mirror must hold exactly what was written, and the memory in the last third of the
+run must not exceed that in the second by more than a tenth. Otherwise the status is 1.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from heliograph.wire.topic_requests import NewTopic, create_topics
 PARTITIONS = 4
 GROWTH = 0.10
 _SAMPLE_EVERY = 10.0
-_LONG_ENOUGH = 180.0  # before that, memory is only on its way to where it stays
+_LONG_ENOUGH = 180.0  # before that, memory still grows to its steady level
 _RETENTION = (("retention.bytes", str(64 << 20)), ("segment.bytes", str(16 << 20)))
 _TOPICS = ("plain", "thin", "transactions")
 
@@ -48,7 +48,7 @@ class Sample:
 
 
 async def _write(cluster: SandboxCluster, topic: str, per_batch: int, batches_per_second: float, until: float) -> int:
-    """Batches to all partitions in turn at a fixed rate; how many records that were."""
+    """Writes batches to all partitions in turn at a fixed rate. Returns the number of records."""
     client = client_for(cluster)
     connection = await client.connection((await client.metadata([topic])).topics[topic].leaders[0])
     written = 0
@@ -89,13 +89,13 @@ def _write_transactions(cluster: SandboxCluster, topic: str, until: float, count
 def _sample(process: psutil.Process, began: float) -> Sample:
     python = jvm = 0
     cpu = 0.0
-    for one in (process, *process.children(recursive=True)):
+    for member in (process, *process.children(recursive=True)):
         try:
-            size = one.memory_full_info().pss
-            cpu += sum(one.cpu_times()[:2])
+            size = member.memory_full_info().pss
+            cpu += sum(member.cpu_times()[:2])
         except psutil.NoSuchProcess:
             continue
-        if "java" in one.name():
+        if "java" in member.name():
             jvm += size
         else:
             python += size
@@ -121,7 +121,7 @@ def _say(text: str) -> None:
 
 
 def soak(folder: Path, seconds: float) -> bool:
-    """Whether all was well."""
+    """Returns whether the run succeeded."""
     with Sandbox(folder) as sandbox:
         spec = ClusterSpec(heap_mb=512, settings={"log.retention.check.interval.ms": "10000"})
         source, target = sandbox.start({"source": spec, "target": spec})
@@ -167,9 +167,9 @@ async def _run(source: SandboxCluster, process: psutil.Process, seconds: float) 
     while time.monotonic() < until:
         await asyncio.sleep(min(_SAMPLE_EVERY, max(1.0, seconds / 10)))
         samples.append(_sample(process, began))
-        one = samples[-1]
+        now = samples[-1]
         _say(
-            f"{one.seconds:6.0f} s   Python {one.python >> 20:4d} MB   JVM {one.jvm >> 20:4d} MB   CPU {one.cpu:6.1f} s"
+            f"{now.seconds:6.0f} s   Python {now.python >> 20:4d} MB   JVM {now.jvm >> 20:4d} MB   CPU {now.cpu:6.1f} s"
         )
     plain, thin = await asyncio.gather(*writers)
     await asyncio.to_thread(transactions.join)
@@ -177,7 +177,7 @@ async def _run(source: SandboxCluster, process: psutil.Process, seconds: float) 
 
 
 def _settle(file: Path, target: SandboxCluster, written: dict[str, int]) -> dict[str, Any]:
-    """Wait until all has arrived, and see what Heliograph says of itself."""
+    """Waits until everything has arrived, and reads Heliograph's status."""
     deadline = time.monotonic() + 60
     while asyncio.run(_counts(target)) != written and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -196,8 +196,8 @@ def _judge(
     middle, last = samples[third : 2 * third] or samples, samples[2 * third :] or samples
     problems = []
     for kind in ("python", "jvm"):
-        before = statistics.median(getattr(one, kind) for one in middle)
-        after = statistics.median(getattr(one, kind) for one in last)
+        before = statistics.median(getattr(sample, kind) for sample in middle)
+        after = statistics.median(getattr(sample, kind) for sample in last)
         _say(f"{kind}: {before / 2**20:.0f} MB in the second third, {after / 2**20:.0f} MB in the last")
         if after > before * (1 + GROWTH) and samples[-1].seconds >= _LONG_ENOUGH:
             problems.append(f"memory of {kind} has grown by {after / before - 1:.0%}")

@@ -1,4 +1,4 @@
-"""A tool while it runs: started as its user would, watched, stopped; and what its log says when it fails."""
+"""A running tool: started as a user would start it, monitored, stopped; and the end of its log if it fails."""
 
 import contextlib
 import os
@@ -25,12 +25,12 @@ _LINE_LENGTH = 300
 
 
 class ToolFailed(Exception):
-    """A tool did not do what it should, in one line."""
+    """A tool failed; the reason in one line."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where tools run: the clusters, and the processes that all end with the benchmark, however it ends."""
+    """The clusters and the processes of tools, which all end with the benchmark, however it ends."""
 
     pair: Pair
     processes: Processes
@@ -56,16 +56,16 @@ class Run:
         return self._log.read_text(errors="replace")
 
     def last_words(self) -> str:
-        """The end of the log, without addresses and paths, which are of no use to a reader."""
-        said = re.sub(r"\x1b\[[0-9;]*m", "", self.log())
-        complaints = [line for line in said.splitlines() if re.search(r"\b(WARN|WARNING|ERROR)\b", line)]
-        lines = complaints[-_LINES:] or telling_lines(said, _LINES)
+        """The end of the log, without addresses and paths."""
+        output = re.sub(r"\x1b\[[0-9;]*m", "", self.log())
+        complaints = [line for line in output.splitlines() if re.search(r"\b(WARN|WARNING|ERROR)\b", line)]
+        lines = complaints[-_LINES:] or telling_lines(output, _LINES)
         text = " / ".join(" ".join(line.split()) for line in lines) or "its log is empty"
         text = re.sub(r"(?:file:)?/[\w.+~-]+(?:/[\w.+~-]+)+", "<path>", text)
         return re.sub(r"(?:localhost|\d+\.\d+\.\d+\.\d+)(?::\d+)?", "<address>", text)[:_LINE_LENGTH]
 
     def stop(self) -> None:
-        """Ask it to end, and end it with all its children if it does not."""
+        """Asks the tool to end, and kills it with all its children if it does not."""
         pids = self.tree.pids()
         self._processes.signal(self._name, signal.SIGTERM)
         if self._processes.wait(self._name, _STOP_WITHIN) is not None:

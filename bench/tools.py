@@ -1,6 +1,6 @@
 """What is compared: Heliograph and MirrorMaker 2, each as an mm2.properties and a command, and MM2 in three variants.
 
-- `mm2` is what one gets who sets nothing, but two tasks, as many as there are cores.
+- `mm2` has the defaults, except two tasks, as many as there are cores.
 - `mm2-tuned` has what tuning guides advise: batches of 320 KB (the producer's default is 16 KB), a linger, more memory,
   larger fetches and polls. It has one task: on two cores shared with the brokers 1, 2 and 4 tasks copied 259 k, 201 k
   and 154 k records/s (workload 1, 2 million records, a single run of each). What larger polls, `fetch.min.bytes` and
@@ -8,8 +8,8 @@
 - `mm2-eos` is the same with exactly-once support, which is the guarantee that Heliograph gives. A poll is a transaction
   there, hence larger polls; and two tasks, as 1 and 2 copied 128 k and 155 k records/s (a single run of each, too).
 
-MM2 accepts settings that have no effect without a word. So each variant names what its clients must say of themselves
-in MM2's log, and a run without that is a failure.
+MM2 silently accepts settings that have no effect. Therefore each variant names the settings that its clients must log,
+and a run without them is a failure.
 """
 
 import re
@@ -25,7 +25,7 @@ from heliograph.sandbox.mirrormaker import mirror_maker_command
 TARGET = "B"
 MM2_HEAP_MB = 1024
 
-# Its clients say of themselves what they were given.
+# Its clients log their settings at this level.
 _LEVELS = {"org.apache.kafka.common.config.AbstractConfig": "info"}
 # The garbage collector's settings of Kafka's own start script.
 _MM2_FLAGS = (
@@ -122,25 +122,25 @@ def properties(tool: Tool, alias: str, workload: Workload, topic: str, source: s
 
 
 def command(tool: Tool, file: Path) -> list[str]:
-    """What is started; a tool's files all lie beside its properties."""
+    """The command of a tool; its files are next to its properties."""
     if not tool.mm2:
         return [sys.executable, "-m", "heliograph", "run", str(file)]
     return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=_MM2_FLAGS, levels=_LEVELS)
 
 
 def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:
-    """Which of the settings did not reach MM2's clients, going by its log."""
+    """The settings that did not reach MM2's clients, according to its log."""
     if not tool.mm2:
         return []
-    found = list(_blocks(log))
+    blocks = list(_blocks(log))
     return [
-        f"{one.name} = {one.value} of the {one.config}"
-        for one in _must_be_said(tool, workload)
-        if not any(_says(block, one) for block in found)
+        f"{expected.name} = {expected.value} of the {expected.config}"
+        for expected in _expected_in_log(tool, workload)
+        if not any(_says(block, expected) for block in blocks)
     ]
 
 
-def _must_be_said(tool: Tool, workload: Workload) -> Iterator[Said]:
+def _expected_in_log(tool: Tool, workload: Workload) -> Iterator[Said]:
     for task in range(min(tool.tasks, workload.partitions)):
         writer, reader = f"MirrorSourceConnector-{task}", f"MirrorSourceConnector-{task}|replication-consumer"
         for name, value in _producer(tool, workload):
@@ -167,10 +167,10 @@ def _consumer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
 
 
 def _blocks(log: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each list of settings in a log: which kind of client, and what it was given."""
-    for found in re.finditer(r"(\w+Config) values: ?\n((?:\t.*\n)+)", log):
-        pairs = (line.strip().partition(" = ") for line in found[2].splitlines())
-        yield found[1], {name: value for name, _, value in pairs}
+    """Each list of settings in a log: kind of client, and its settings."""
+    for match in re.finditer(r"(\w+Config) values: ?\n((?:\t.*\n)+)", log):
+        pairs = (line.strip().partition(" = ") for line in match[2].splitlines())
+        yield match[1], {name: value for name, _, value in pairs}
 
 
 def _says(block: tuple[str, dict[str, str]], wanted: Said) -> bool:

@@ -85,12 +85,12 @@ class _Producer:
         return transactional(next(self._batches), self._id, self._epoch, sequence)
 
     def _adding(self, partitions: list[int]) -> Any:
-        one = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+        topic_data = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         return AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._name,
             v3_and_below_producer_id=self._id,
             v3_and_below_producer_epoch=self._epoch,
-            v3_and_below_topics=[one(name=self._topic, partitions=partitions)],
+            v3_and_below_topics=[topic_data(name=self._topic, partitions=partitions)],
         )
 
     def _ending(self, commit: bool) -> Any:
@@ -100,7 +100,7 @@ class _Producer:
 
 
 async def _patiently(connection: Connection, request: Callable[[], Any], newest: int) -> Any:
-    """Ask again for as long as the coordinator is busy."""
+    """Repeats a request as long as the coordinator is busy."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         answer = await connection.request(request(), newest=newest)

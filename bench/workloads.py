@@ -1,6 +1,6 @@
-"""What is copied: six source topics, each hard in a way of its own.
+"""The workloads: six source topics, each difficult in its own way.
 
-The numbers of records are such that a tuned MirrorMaker 2 takes about ten seconds on two cores at 2.8 GHz.
+A tuned MirrorMaker 2 copies each in about ten seconds on two cores at 2.8 GHz.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _CLEANED_WITHIN = 180.0
 
 @dataclass(frozen=True)
 class Pool:
-    """Batches to append over and over, for the ceiling: as many as the target takes, with nothing to read."""
+    """Batches to append again and again, for the ceiling: the rate of a target without any reading."""
 
     batches: Callable[[], list[bytes]]
     per_batch: int
@@ -34,7 +34,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Workload:
-    """A source topic. `committed` is whether a copy without aborted records must be asked of MirrorMaker 2."""
+    """A source topic. `committed`: MirrorMaker 2 must be configured to omit aborted records."""
 
     number: int
     name: str
@@ -124,13 +124,13 @@ async def write(workload: Workload, cluster: SandboxCluster, records: int) -> Su
         await workload.write(client, workload.topic, workload.partitions, records)
         if not workload.compacted:
             return survey(data(cluster), workload.topic)
-        found = await _cleaned(workload, cluster)
+        result = await _cleaned(workload, cluster)
         await alter(client, workload.topic, _AT_REST)
-        return found
+        return result
 
 
 async def measure_ceiling(workload: Workload, pool: Pool, cluster: SandboxCluster, records: int) -> float:
-    """Records per second that a cluster takes from memory."""
+    """Records per second that a cluster accepts from memory."""
     topic = f"ceiling-{workload.topic}"
     queues = evenly(pool.batches(), pool.per_batch, workload.partitions, records)
     async with client_of(cluster) as client:
@@ -140,14 +140,14 @@ async def measure_ceiling(workload: Workload, pool: Pool, cluster: SandboxCluste
 
 
 async def _cleaned(workload: Workload, cluster: SandboxCluster) -> Survey:
-    """Wait until the cleaner has been there and has nothing more to do."""
+    """Waits until the cleaner has nothing more to do."""
     began = changed = time.monotonic()
-    found = survey(data(cluster), workload.topic)
-    while found.holes == 0 or time.monotonic() < changed + _SETTLED:
+    result = survey(data(cluster), workload.topic)
+    while result.holes == 0 or time.monotonic() < changed + _SETTLED:
         if time.monotonic() > began + _CLEANED_WITHIN:
             raise Trouble(f"the cleaner has not finished with {workload.topic} within {_CLEANED_WITHIN:g} s")
         await asyncio.sleep(0.5)
-        before, found = found, survey(data(cluster), workload.topic)
-        if found != before:
+        before, result = result, survey(data(cluster), workload.topic)
+        if result != before:
             changed = time.monotonic()
-    return found
+    return result

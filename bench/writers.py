@@ -1,7 +1,7 @@
-"""How source topics are written. A Python producer would take minutes for what a broker takes in seconds.
+"""Writers of source topics. A Python producer would need minutes for what a broker accepts in seconds.
 
-Each writer gets a client, a topic that is there already, its number of partitions and a number of records, and has
-written about that many when it ends. What really is in the topic is counted afterwards, by `logfiles`.
+Each writer gets a client, an existing topic, its number of partitions and a number of records, and writes about that
+many. `logfiles` counts afterwards what the topic holds.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def write_skewed(client: ClusterClient, topic: str, partitions: int, recor
 async def write_compacted(client: ClusterClient, topic: str, partitions: int, records: int) -> float:
     each = max(10, records // PER_BATCH // partitions)
     took = await append_all(client, topic, {partition: keyed_batches(each) for partition in range(partitions)})
-    # The cleaner leaves the newest segment alone: a last record begins another.
+    # The cleaner ignores the active segment: one more record rolls it.
     await asyncio.sleep(SEGMENT_MS / 1000 + 0.2)
     last = encode([Record(0, now(), b"last", b"")])
     return took + await append_all(client, topic, {partition: iter([last]) for partition in range(partitions)})
@@ -81,7 +81,7 @@ async def write_thin(client: ClusterClient, topic: str, partitions: int, records
 
 
 def _push(address: tuple[str, int], frame: bytes, answer: int, count: int) -> None:
-    """Send a request `count` times on a connection of its own, with two groups of them under way."""
+    """Sends a request `count` times on its own connection, with two groups in flight."""
     with socket.create_connection(address, _TIMEOUT) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         awaited = 0

@@ -1,8 +1,8 @@
-"""A failover from beginning to end, on two clusters of its own: what docs/offsets.md shows was printed by this.
+"""A complete failover on two clusters that it starts itself. docs/offsets.md shows its output.
 
 A shop writes orders to the primary in transactions, some of which are aborted, and old orders are deleted there. A
-consumer group reads some of them. Then the primary dies, and the group goes on at the standby: same topic, same group,
-no offset translated or looked up.
+consumer group reads some of them. Then the primary dies, and the group resumes on the standby: same topic, same group,
+without translation of offsets.
 
     python examples/failover.py
 """
@@ -39,7 +39,7 @@ def write_orders(servers: str, first: int, count: int, commit: bool) -> None:
 
 
 def read_orders(servers: str, group: str, most: int) -> list[str]:
-    """As any application would: from what the group has committed, and committing what was read."""
+    """Reads from the group's committed offset and commits, like any application."""
     consumer: Any = KafkaConsumer(
         bootstrap_servers=servers,
         group_id=group,
@@ -49,12 +49,12 @@ def read_orders(servers: str, group: str, most: int) -> list[str]:
         max_poll_records=most,
     )
     consumer.subscribe(["orders"])
-    found: list[Any] = []
-    while not found:
-        found = consumer.poll(timeout_ms=1000).get(ORDERS, [])
+    records: list[Any] = []
+    while not records:
+        records = consumer.poll(timeout_ms=1000).get(ORDERS, [])
     consumer.commit()
     consumer.close()
-    return [f"{one.value.decode()} at offset {one.offset}" for one in found[:most]]
+    return [f"{record.value.decode()} at offset {record.offset}" for record in records[:most]]
 
 
 def heliograph(*arguments: str) -> None:
@@ -88,7 +88,7 @@ def main() -> None:
         heliograph("offsets", str(file))
         heliograph("groups", str(file))
         primary.kill_all()
-        say("# the primary is gone; billing goes on at the standby")
+        say("# the primary is gone; billing resumes on the standby")
         read = read_orders(standby.bootstrap, "billing", 1000)
         say(f"# and reads {len(read)} orders there, from {read[0]} to {read[-1]}")
 

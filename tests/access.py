@@ -1,4 +1,4 @@
-"""Clusters that refuse: everybody may do what no rule is about."""
+"""Clusters with an authorizer that allows everything that no ACL is about."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ GUARDED = {
 
 
 def deny(log: Log, kind: ResourceType, name: str, operation: ACLOperation) -> None:
-    """Take one right from everybody, and leave the others."""
+    """Denies one operation on a resource to everybody, and allows all others."""
     admin: Any = KafkaAdminClient(bootstrap_servers=log.bootstrap)
     rule = ACL("User:ANONYMOUS", "*", operation, ACLPermissionType.DENY, ResourcePattern(kind, name))
-    # Without another rule, one that denies something leaves the rest denied too.
+    # Once a resource has an ACL, everything that no ACL allows is denied.
     rest = ACL("User:ANONYMOUS", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
     all_of_it = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, ResourcePattern(kind, name))
     admin.create_acls([rule, rest])

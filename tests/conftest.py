@@ -1,13 +1,14 @@
-"""Real clusters for all tests, started once per run and shared; each test uses topics of its own."""
+"""Real clusters for all tests, started once per run and shared. Each test uses topics of its own."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from heliograph.sandbox import ClusterSpec, Sandbox
 from logs import Log, Pair
+from process_starters import starts_processes
 
 _numbers = itertools.count(1)
 _LONG = {"faults", "monitoring", "rest", "running"}
@@ -15,15 +16,15 @@ _LONG = {"faults", "monitoring", "rest", "running"}
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as one:
-        yield one
+    with Sandbox() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def pair(sandbox: Sandbox) -> Pair:
-    # Compaction within a second, for the tests of what it leaves behind; and no retention, which goes by the records'
-    # times, and those are from 1970 in some tests.
-    # Everybody may do everything, but there can be access rules to be read. Quotas are by the second, not by ten.
+    # Compaction within a second, for tests of compacted logs. No retention: it goes by the records' timestamps, which
+    # are from 1970 in some tests. An authorizer that allows everything, for tests that read ACLs. Quotas over one
+    # second instead of ten.
     settings = {
         "log.cleaner.backoff.ms": "300",
         "log.retention.ms": "-1",
@@ -59,6 +60,18 @@ def properties(pair: Pair, tmp_path: Path, topic: str) -> Path:
     return file
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "processes: starts brokers, Spark or another process; set by itself")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long files first, so that those who run side by side end at about the same time."""
+    """The long files first: tests that run side by side then end at about the same time."""
+    for item in items:
+        if isinstance(item, pytest.Function) and starts_processes(item.function, *_fixtures_of(item)):
+            item.add_marker("processes")
     items.sort(key=lambda item: not _LONG.intersection(item.path.parts))
+
+
+def _fixtures_of(item: pytest.Function) -> list[Callable[..., object]]:
+    definitions = item._fixtureinfo.name2fixturedefs.values()
+    return [definition.func for every in definitions for definition in every]

@@ -1,4 +1,4 @@
-"""A Kafka log as tests see it: written batch by batch, read back by kafka-python, which knows nothing of Heliograph."""
+"""A Kafka log for tests: written batch by batch, read back by kafka-python, independently of Heliograph."""
 
 import asyncio
 import time
@@ -11,15 +11,14 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from heliograph.copy.cursor import Cursor, ResumePoint
-from heliograph.copy.lease_clock import LeaseClock
-from heliograph.copy.start_filler import fill
+from heliograph.copy.cursor import Cursor
+from heliograph.copy.filler import fill
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets
-from heliograph.wire.errors import BrokerError
+from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topic_requests import (
@@ -31,10 +30,9 @@ from heliograph.wire.topic_requests import (
     describe_configs,
 )
 from heliograph.wire.transactions import TransactionalId
+from waiting import PATIENCE, async_until, until
 
-PATIENCE = 240.0  # seconds until a test gives up: none but a failing one on a very slow machine waits so long
-
-__all__ = ["PATIENCE", "Log", "Pair", "Record", "Seen", "some_records"]
+__all__ = ["PATIENCE", "Log", "Pair", "Record", "Seen", "on", "some_records", "until"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Log:
 
     @property
     def cluster(self) -> Cluster:
-        addresses = [one.split(":") for one in self.bootstrap.split(",")]
+        addresses = [address.split(":") for address in self.bootstrap.split(",")]
         return Cluster("test", tuple((host, int(port)) for host, port in addresses), request_timeout=10.0)
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 1, **configs: str) -> None:
@@ -67,8 +65,19 @@ class Log:
 
         self._with_client(do)
 
+    def _create_unless_exists(self, topic: str) -> bool:
+        async def do(client: ClusterClient) -> bool:
+            error = (await create_topics(client, [NewTopic(topic, 1, 1)]))[topic]
+            assert error is None or error.code == TOPIC_ALREADY_EXISTS, error
+            if error is None:
+                await _until_led(client, topic, 1)
+            return error is None
+
+        is_created: bool = on(self, do)
+        return is_created
+
     def create_and_delete(self, topics: list[NewTopic]) -> dict[str, Any]:
-        """What the broker says of these; they are gone afterwards."""
+        """The broker's answers; the topics are deleted afterwards."""
         outcome: dict[str, Any] = {}
 
         async def do(client: ClusterClient) -> None:
@@ -82,8 +91,7 @@ class Log:
         async def do(client: ClusterClient) -> None:
             settings = {key.replace("_", "."): value for key, value in configs.items()}
             assert await change_configs(client, {topic: settings}) == {topic: None}
-            while not await _shows(client, topic, settings):
-                await asyncio.sleep(0.02)
+            await async_until(lambda: _shows(client, topic, settings))
 
         self._with_client(do)
 
@@ -97,13 +105,12 @@ class Log:
     def delete(self, topic: str) -> None:
         async def do(client: ClusterClient) -> None:
             assert await delete_topics(client, [topic]) == {topic: None}
-            while not (await client.metadata([topic])).topics[topic].error:
-                await asyncio.sleep(0.02)
+            await async_until(lambda: _is_gone(client, topic))
 
         self._with_client(do)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
-        """As retention would: drop everything before an offset."""
+        """Deletes everything before an offset, as retention would."""
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         admin.delete_records({TopicPartition(topic, partition): offset})
         admin.close()
@@ -145,20 +152,20 @@ class Log:
 
     def read(self, topic: str, partition: int = 0, committed: bool = True) -> list[Seen]:
         """Every record, by a plain consumer."""
-        return [one for _offset, one in self.read_with_offsets(topic, partition, committed)]
+        return [seen for _offset, seen in self.read_with_offsets(topic, partition, committed)]
 
     def pairs(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes]]:
         """Keys and values of the records that have both."""
-        seen = self.read(topic, partition)
-        return [(one.key, one.value) for one in seen if one.key is not None and one.value is not None]
+        records = self.read(topic, partition)
+        return [(seen.key, seen.value) for seen in records if seen.key is not None and seen.value is not None]
 
     def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
-        """For a group without members."""
-        wanted = {group: {(topic, 0): Committed(offset, metadata)}}
-        assert on(self, lambda client: commit_offsets(client, wanted)) == {group: None}
+        """Commits an offset for a group without members."""
+        offsets = {group: {(topic, 0): Committed(offset, metadata)}}
+        assert on(self, lambda client: commit_offsets(client, offsets)) == {group: None}
 
     def read_with_offsets(self, topic: str, partition: int = 0, committed: bool = True) -> list[tuple[int, Seen]]:
-        place = TopicPartition(topic, partition)
+        at = TopicPartition(topic, partition)
         consumer: Any = KafkaConsumer(
             bootstrap_servers=self.bootstrap,
             enable_auto_commit=False,
@@ -166,21 +173,25 @@ class Log:
             group_id=None,
         )
         try:
-            consumer.assign([place])
-            end = consumer.end_offsets([place])[place]
-            consumer.seek_to_beginning(place)
-            seen: list[tuple[int, Seen]] = []
-            while consumer.position(place) < end:
-                for one in consumer.poll(timeout_ms=500).get(place, []):
-                    headers = tuple((name, value) for name, value in one.headers)
-                    seen.append((one.offset, Seen(one.timestamp, one.timestamp_type, one.key, one.value, headers)))
-            return seen
+            consumer.assign([at])
+            end = consumer.end_offsets([at])[at]
+            consumer.seek_to_beginning(at)
+            records: list[tuple[int, Seen]] = []
+
+            def has_read_all() -> bool:
+                if consumer.position(at) >= end:
+                    return True
+                records.extend((record.offset, _seen(record)) for record in consumer.poll(timeout_ms=500).get(at, []))
+                return bool(consumer.position(at) >= end)
+
+            until(has_read_all, lambda: f"read {topic}-{partition} up to {consumer.position(at)} of {end}", every=0)
+            return records
         finally:
             consumer.close()
 
     def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
         """First and next offset."""
-        found: list[int] = []
+        offsets: list[int] = []
 
         async def do(client: ClusterClient) -> None:
             await _until_led(client, topic, partition + 1)
@@ -188,26 +199,26 @@ class Log:
             for which in (EARLIEST, LATEST):
                 offset = (await list_offsets(client, topics, [(topic, partition)], which, False))[topic, partition]
                 assert isinstance(offset, int), offset
-                found.append(offset)
+                offsets.append(offset)
 
         self._with_client(do)
-        return found[0], found[1]
+        return offsets[0], offsets[1]
 
     def boundaries(self, topic: str, partition: int = 0) -> list[tuple[int, str]]:
         """Count and codec of each batch."""
         start, end = self.bounds(topic, partition)
-        found: list[tuple[int, str]] = []
+        boundaries: list[tuple[int, str]] = []
 
         async def do(client: ClusterClient) -> None:
-            known = (await client.metadata([topic])).topics[topic]
-            batches = read_batches(client, known, partition, start, end)
-            found.extend([(batch.count, batch.codec) async for batch in batches])
+            metadata = (await client.metadata([topic])).topics[topic]
+            batches = read_batches(client, metadata, partition, start, end)
+            boundaries.extend([(batch.count, batch.codec) async for batch in batches])
 
         self._with_client(do)
-        return found
+        return boundaries
 
     def transaction(self, topic: str, count: int, commit: bool | None = True, per_batch: int = 10) -> Any:
-        """Records in a transaction, which is committed, aborted or (None) left open; then its producer is returned."""
+        """Records in a transaction, which is committed, aborted or (None) left open. Returns the producer if open."""
         producer: Any = KafkaProducer(
             bootstrap_servers=self.bootstrap, transactional_id=uuid.uuid4().hex, batch_size=1, linger_ms=0
         )
@@ -223,25 +234,24 @@ class Log:
         end = self.bounds(topic)[1]
         producer.commit_transaction() if commit else producer.abort_transaction()
         producer.close()
-        while self.bounds(topic)[1] == end:  # the answer comes before the marker is in the log
-            time.sleep(0.02)
+        self._until_grown(topic, end)
         return None
 
     @contextmanager
     def transactional_producers(self) -> Iterator[list[Any]]:
-        """Two, for transactions one within the other."""
-        made: list[Any] = [
+        """Two, for nested transactions."""
+        producers: list[Any] = [
             KafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=uuid.uuid4().hex, batch_size=300)
             for _ in range(2)
         ]
-        for one in made:
-            one.init_transactions()
-        yield made
-        for one in made:
-            one.close()
+        for producer in producers:
+            producer.init_transactions()
+        yield producers
+        for producer in producers:
+            producer.close()
 
     def empty_transaction(self, topic: str) -> None:
-        """Leaves an invisible offset."""
+        """Appends only a marker: an offset that consumers do not see."""
         end = self.bounds(topic)[1]
 
         async def do(client: ClusterClient) -> None:
@@ -251,21 +261,23 @@ class Log:
             await transaction.end(commit=True)
 
         self._with_client(do)
-        while self.bounds(topic)[1] == end:
-            time.sleep(0.02)
+        self._until_grown(topic, end)
+
+    def _until_grown(self, topic: str, end: int) -> None:
+        """A coordinator answers before the marker is in the log."""
+        until(lambda: self.bounds(topic)[1] > end, every=0.02)
 
     def skip(self, topic: str, count: int) -> None:
-        """Let an empty topic begin at a high offset."""
+        """Makes an empty topic begin at a high offset."""
         cluster = replace(self.cluster, request_timeout=30.0)
 
         async def do(_client: ClusterClient) -> None:
             client = ClusterClient(cluster)
             await client.connect()
-            found = (await client.metadata([topic])).topics[topic]
-            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62)
-            cursor.mirror.locate(found.leaders[0], "")
-            cursor.start(ResumePoint(Position(count, 0), preserves_offsets=True))
-            await fill(cursor, client, LeaseClock(float("inf")))
+            leader = (await client.metadata([topic])).topics[topic].leaders[0]
+            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62, target_leader=leader)
+            cursor.start(Position(count, 0), 0, keeps=True)
+            await fill(cursor, client, lambda: float("inf"))
             client.close()
 
         self._with_client(do)
@@ -275,42 +287,17 @@ class Log:
         return value
 
     def topics(self) -> set[str]:
-        found: set[str] = set()
-
-        async def do(client: ClusterClient) -> None:
-            found.update((await client.metadata(None)).topics)
-
-        self._with_client(do)
-        return found
+        names: set[str] = on(self, lambda client: _topic_names(client))
+        return names
 
     def exists(self, topic: str) -> bool:
-        found: list[bool] = []
-
-        async def do(client: ClusterClient) -> None:
-            found.append(not (await client.metadata([topic])).topics[topic].error)
-
-        self._with_client(do)
-        return found[0]
+        return not on(self, lambda client: _is_gone(client, topic))
 
     def partitions(self, topic: str) -> int:
-        counts: list[int] = []
+        return len(on(self, lambda client: _leaders(client, topic)))
 
-        async def do(client: ClusterClient) -> None:
-            counts.append(len((await client.metadata([topic])).topics[topic].leaders))
-
-        self._with_client(do)
-        return counts[0]
-
-    def _with_client(self, do: Any) -> None:
-        async def main() -> None:
-            client = ClusterClient(self.cluster)
-            try:
-                await client.connect()
-                await do(client)
-            finally:
-                client.close()
-
-        asyncio.run(main())
+    def _with_client(self, do: Callable[[ClusterClient], Awaitable[None]]) -> None:
+        on(self, do)
 
     def create_compacted(self, topic: str, keys: Callable[[int], bytes], count: int = 300, codec: int = 0) -> None:
         """A topic with holes, as the broker's own compaction leaves them."""
@@ -327,16 +314,19 @@ class Log:
             Record(0, now + n, keys(n), f"{n}-{uuid.uuid4().hex}".encode(), (("n", b"%d" % n),)) for n in range(count)
         ]
         self.write(topic, records, codec=codec, per_batch=20)
-        deadline = time.monotonic() + 60
-        while sum(count for count, _codec in self.boundaries(topic)) >= count:
-            assert time.monotonic() < deadline, "the broker has not compacted the topic"
+
+        def is_compacted() -> bool:
+            if sum(count for count, _codec in self.boundaries(topic)) < count:
+                return True
             self.write(topic, [Record(0, int(time.time() * 1000), b"other", b"roll")])
-            time.sleep(0.5)
-        self.configure(topic, cleanup_policy="delete")  # or what is compared would go on changing, on both sides
+            return False
+
+        until(is_compacted, lambda: f"the broker has not compacted {topic}", seconds=60, every=0.5)
+        self.configure(topic, cleanup_policy="delete")  # or the logs would go on changing while they are compared
         time.sleep(0.5)
 
     def place(self, topic: str, *replicas: list[int]) -> None:
-        """A topic with one partition for each list of brokers, the first of which leads, and any of which may."""
+        """A topic with one partition per list of brokers. The first broker of a list leads; each of them may."""
         admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         configs = {"unclean.leader.election.enable": "true"}
         admin.create_topics({topic: {"assignments": dict(enumerate(replicas)), "configs": configs}})
@@ -345,37 +335,31 @@ class Log:
             self.bounds(topic, partition)
 
     def recreate(self, topic: str, count: int) -> None:
-        """Delete a topic, and make another with so many records."""
+        """Deletes a topic, and creates it again with so many records."""
         self.delete(topic)
-        while True:
-            try:
-                self.create(topic)
-                break
-            except AssertionError:  # with ZooKeeper it lives on for a moment after it is gone from the metadata
-                time.sleep(0.05)
+        # With ZooKeeper a topic exists for a moment after it is gone from the metadata: TOPIC_ALREADY_EXISTS.
+        until(lambda: self._create_unless_exists(topic), every=0.05)
         self.write(topic, some_records(count), per_batch=10)
 
     def leader(self, topic: str) -> int:
-        found: list[int] = []
-
-        async def do(client: ClusterClient) -> None:
-            found.append((await client.metadata([topic])).topics[topic].leaders[0])
-
-        self._with_client(do)
-        return found[0]
+        leader: int = on(self, lambda client: _leaders(client, topic))[0]
+        return leader
 
     def until_led(self, topics: Sequence[str], leader: int, *in_sync: int) -> None:
         """Until the first partitions of these topics have this leader and these replicas in sync."""
         admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
-        deadline = time.monotonic() + 60
-        while True:
-            firsts = [one["partitions"][0] for one in admin.describe_topics(list(topics))]
-            now = {(one["leader_id"], *sorted(one["isr_nodes"])) for one in firsts}
-            if now == {(leader, *in_sync)}:
-                admin.close()
-                return
-            assert time.monotonic() < deadline, f"leader and replicas in sync of {topics} are {now}"
-            time.sleep(0.05)
+
+        def replicas() -> set[tuple[int, ...]]:
+            partitions = [topic["partitions"][0] for topic in admin.describe_topics(list(topics))]
+            return {(partition["leader_id"], *sorted(partition["isr_nodes"])) for partition in partitions}
+
+        until(
+            lambda: replicas() == {(leader, *in_sync)},
+            lambda: f"leader and replicas in sync of {topics} are {replicas()}",
+            seconds=60,
+            every=0.05,
+        )
+        admin.close()
 
 
 @dataclass(frozen=True)
@@ -386,31 +370,50 @@ class Pair:
     b: Log
 
     def flow(self) -> Flow:
-        """Without heartbeats, which other tests write: they would be copied whatever the topics."""
+        """A flow without heartbeats, which other tests write and which any flow would copy."""
         a, b = replace(self.a.cluster, alias="A"), replace(self.b.cluster, alias="B")
         return Flow(a, b, replication_factor=1, heartbeats_replication=False)
 
 
+def _seen(record: Any) -> Seen:
+    headers = tuple((name, value) for name, value in record.headers)
+    return Seen(record.timestamp, record.timestamp_type, record.key, record.value, headers)
+
+
+async def _topic_names(client: ClusterClient) -> set[str]:
+    return set((await client.metadata(None)).topics)
+
+
+async def _is_gone(client: ClusterClient, topic: str) -> bool:
+    return bool((await client.metadata([topic])).topics[topic].error)
+
+
+async def _leaders(client: ClusterClient, topic: str) -> dict[int, int]:
+    return (await client.metadata([topic])).topics[topic].leaders
+
+
 async def _shows(client: ClusterClient, topic: str, settings: dict[str, str]) -> bool:
-    """A broker says that a change is done before it shows it itself."""
+    """A broker acknowledges a change before it shows the new value itself."""
     shown = (await describe_configs(client, [topic]))[topic]
     assert not isinstance(shown, BrokerError)
     return all(name in shown and shown[name].value == value for name, value in settings.items())
 
 
 async def _until_led(client: ClusterClient, topic: str, partitions: int) -> None:
-    """A broker says who leads a new partition before that leader knows it."""
-    places = [(topic, partition) for partition in range(partitions)]
-    while True:
+    """A broker names the leader of a new partition before that leader knows it."""
+
+    async def is_led() -> bool:
         topics = (await client.metadata([topic])).topics
-        found = await list_offsets(client, topics, places, LATEST, False)
-        if all(isinstance(offset, int) for offset in found.values()):
-            return
-        await asyncio.sleep(0.02)
+        offsets = await list_offsets(
+            client, topics, [(topic, partition) for partition in range(partitions)], LATEST, False
+        )
+        return all(isinstance(offset, int) for offset in offsets.values())
+
+    await async_until(is_led, lambda: f"{topic} has no leader for each of {partitions} partitions")
 
 
 def some_records(count: int, size: int = 100, start: int = 0) -> list[Record]:
-    """Distinct records, so that a missing or doubled one shows."""
+    """Distinct records: a missing or repeated one shows."""
     now = int(time.time() * 1000)
     return [
         Record(0, now, str(start + number).encode(), f"{start + number}-{uuid.uuid4().hex}".ljust(size, ".").encode())
@@ -419,7 +422,7 @@ def some_records(count: int, size: int = 100, start: int = 0) -> list[Record]:
 
 
 def on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
-    """Ask one cluster something."""
+    """Runs something with a client of a cluster, and returns its result."""
 
     async def main() -> Any:
         client = ClusterClient(log.cluster)
@@ -430,11 +433,3 @@ def on(log: Log, do: Callable[[ClusterClient], Awaitable[Any]]) -> Any:
             client.close()
 
     return asyncio.run(main())
-
-
-def until(what: Callable[[], bool], told: Callable[[], object] = lambda: "did not happen in time") -> None:
-    """Wait for it; `told` is what is shown if it does not come."""
-    deadline = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The real MirrorMaker 2, for tests: its process, and its client library in a JVM of its own."""
+"""The real MirrorMaker 2, for tests: its process, and its client library in a separate JVM."""
 
 import signal
 import subprocess
@@ -12,8 +12,9 @@ from pyspark.find_spark_home import _find_spark_home
 
 from heliograph.sandbox.java import find_java
 from heliograph.sandbox.mirrormaker import mirror_maker_classpath, mirror_maker_command
+from waiting import PATIENCE
 
-SOON_UP = ("-XX:TieredStopAtLevel=1",)  # for what does not run for long
+SOON_UP = ("-XX:TieredStopAtLevel=1",)  # for processes that do not run for long
 
 
 class MirrorMaker:
@@ -31,10 +32,10 @@ class MirrorMaker:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.wait(timeout=PATIENCE)
 
     def stop(self) -> None:
-        """In order: it commits its offsets."""
+        """Orderly: it commits its offsets."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(timeout=40)
@@ -52,7 +53,7 @@ def mirror_maker(properties: Path) -> Iterator[MirrorMaker]:
 
 
 class JavaClient:
-    """MM2's `RemoteClusterUtils` of the released jar, called from here."""
+    """Calls `RemoteClusterUtils` of MM2's released jar."""
 
     def __init__(self) -> None:
         (py4j,) = Path(_find_spark_home(), "jars").glob("py4j-*.jar")
@@ -87,8 +88,8 @@ class JavaClient:
 
     def translate_offsets(self, bootstrap: str, alias: str, group: str) -> dict[tuple[str, int], tuple[int, str]]:
         timeout = self._jvm.java.time.Duration.ofSeconds(30)
-        found: Mapping[Any, Any] = self._utils.translateOffsets(self._settings(bootstrap), alias, group, timeout)
-        return {(at.topic(), at.partition()): (one.offset(), one.metadata()) for at, one in found.items()}
+        offsets: Mapping[Any, Any] = self._utils.translateOffsets(self._settings(bootstrap), alias, group, timeout)
+        return {(at.topic(), at.partition()): (offset.offset(), offset.metadata()) for at, offset in offsets.items()}
 
     def _settings(self, bootstrap: str) -> Any:
         settings = self._jvm.java.util.HashMap()

@@ -1,4 +1,4 @@
-"""`python deploy/monitoring/dashboards.py` writes Grafana's dashboards: each panel is described here, in a line."""
+"""`python deploy/monitoring/dashboards.py` writes Grafana's dashboards from the panels that are listed here."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _WIDE, _HALF, _SMALL = 24, 12, 4  # of 24 columns
 
 @dataclass(frozen=True)
 class Panel:
-    """`queries` are pairs of an expression and the legend of what it gives."""
+    """`queries` are pairs of an expression and a legend."""
 
     title: str
     queries: tuple[tuple[str, str], ...]
@@ -21,12 +21,12 @@ class Panel:
     width: int = _HALF
     kind: str = "timeseries"
     red_from: float | None = None  # from this value on
-    empty: str = "No data"  # what stands there when there is nothing to show
-    words: tuple[str, ...] = ()  # in place of 0, which is bad, and 1, which is well
+    empty: str = "No data"  # shown if there is no data
+    words: tuple[str, ...] = ()  # shown for 0, which is bad, and 1, which is good
 
     @property
     def ranks(self) -> bool:
-        """The first of many: a list of them belongs beside the lines."""
+        """Shows the first of many, and therefore a list next to the lines."""
         return self.queries[0][0].startswith("topk")
 
 
@@ -58,11 +58,11 @@ OVERVIEW = (
     _lines("Lag in seconds", "heliograph_lag_seconds", "{{flow}}", "s"),
     _lines("Partitions by state", "sum by (state) (heliograph_partitions)", "{{state}}"),
     Panel(
-        "What went wrong, per hour",
+        "Problems per hour",
         (("sum by (flow, kind) (increase(heliograph_notices_total[1h])) > 0", "{{flow}} {{kind}}"),),
-        empty="Nothing went wrong",
+        empty="No problems",
     ),
-    _lines("Heartbeats: age at the end of their way", "heliograph_heartbeat_age_seconds", "{{flow}} {{topic}}", "s"),
+    _lines("Age of copied heartbeats", "heliograph_heartbeat_age_seconds", "{{flow}} {{topic}}", "s"),
     Panel(
         "Warnings and errors per hour",
         (('increase(heliograph_events_total{level!="INFO"}[1h]) > 0', "{{flow}} {{level}}"),),
@@ -81,9 +81,9 @@ FLOW = (
     _lines("Lag in records", f"heliograph_lag_records{{{_F}}}", "{{flow}}"),
     _lines("Lag in bytes, estimated", f"heliograph_lag_bytes{{{_F}}}", "{{flow}}", "bytes"),
     Panel(
-        "From record to mirror",
+        "Replication latency",
         (
-            (f"max by (target) ({_MM2}_replication_latency_ms_max)", "{{target}} greatest"),
+            (f"max by (target) ({_MM2}_replication_latency_ms_max)", "{{target}} max"),
             (f"avg by (target) ({_MM2}_replication_latency_ms_avg)", "{{target}} mean"),
         ),
         "ms",
@@ -96,7 +96,7 @@ FLOW = (
         empty="Nothing is copied",
     ),
     Panel(
-        "Records encoded anew, by reason: part of all",
+        "Re-encoded records by reason, share of all",
         (
             (
                 f'sum by (how) (rate(heliograph_encoded_records_total{{{_F}, how!="as-it-is"}}[5m])) '
@@ -105,10 +105,10 @@ FLOW = (
             ),
         ),
         "percentunit",
-        empty="Every batch goes as it is",
+        empty="No batch is re-encoded",
     ),
     Panel(
-        "Throttled by brokers: part of the time",
+        "Throttled by brokers, share of the time",
         (
             (
                 f"sum by (flow, side) (rate(heliograph_throttled_seconds_total{{{_F}}}[1m])) "
@@ -131,13 +131,13 @@ FLOW = (
         empty="Everything is copied",
     ),
     Panel(
-        "Records that went wrong, by kind",
+        "Records with problems, by kind",
         ((f"heliograph_notice_records_total{{{_F}}} > 0", "{{flow}} {{kind}}"),),
-        empty="Nothing went wrong",
+        empty="No problems",
     ),
 )
 TOPIC = (
-    _lines("Greatest lag", f"topk(10, heliograph_topic_lag_records{{{_T}}})", "{{flow}} {{topic}}"),
+    _lines("Largest lag", f"topk(10, heliograph_topic_lag_records{{{_T}}})", "{{flow}} {{topic}}"),
     _lines("Oldest lag", f"topk(10, heliograph_topic_lag_seconds{{{_T}}})", "{{flow}} {{topic}}", "s"),
     _lines(
         "Busiest", f"topk(10, rate(heliograph_topic_copied_records_total{{{_T}}}[1m]))", "{{flow}} {{topic}}", "cps"
@@ -173,9 +173,9 @@ GROUPS = (
     _number("Partitions without offset", f"sum(heliograph_group_partitions_untranslated{{{_F}}})"),
     _number("Checkpoints age", f'max(heliograph_sync_seconds_since_success{{{_F}, kind="checkpoints"}})', "s", 600),
     Panel(
-        "Groups left alone, by reason",
+        "Groups not synced, by reason",
         ((f"heliograph_groups_not_synced{{{_F}}} > 0", "{{flow}} {{reason}}"),),
-        empty="No group is left alone",
+        empty="Every group is synced",
     ),
     _lines("Checkpoints per second", f"rate(heliograph_checkpoints_written_total{{{_F}}}[5m])", "{{flow}}", "cps"),
     _lines(
@@ -207,15 +207,15 @@ ENGINE = (
         "cps",
     ),
     Panel(
-        "Records refused or put aside, by task",
+        "Records rejected by the target, by task",
         (("kafka_connect_task_error_total_record_errors > 0", "{{connector}} {{task}}"),),
-        empty="Every record is taken",
+        empty="Every record is accepted",
     ),
     _lines("Tasks by state", "count by (status) (kafka_connect_connector_status)", "{{status}}"),
-    _lines("Requests besides copying, per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
-    _lines("Kept in sync: longest ago", "max by (kind) (heliograph_sync_seconds_since_success)", "{{kind}}", "s"),
+    _lines("Sync requests per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
+    _lines("Time since the last sync", "max by (kind) (heliograph_sync_seconds_since_success)", "{{kind}}", "s"),
     Panel("Not in sync", (("heliograph_sync_failing == 1", "{{flow}} {{kind}}"),), empty="Everything is in sync"),
-    Panel("Differences that stay", (("heliograph_drift > 0", "{{flow}} {{what}}"),), empty="None"),
+    Panel("Differences that cannot be removed", (("heliograph_drift > 0", "{{flow}} {{what}}"),), empty="None"),
     _lines("CPU of the driver", 'rate(process_cpu_seconds_total{job="heliograph"}[1m])', "{{instance}}", "percentunit"),
     _lines("Memory of the driver", 'process_resident_memory_bytes{job="heliograph"}', "{{instance}}", "bytes"),
     Panel("Version", (("heliograph_build_info", "{{version}} (Python {{python}})"),), kind="stat"),
@@ -265,7 +265,7 @@ def _mappings(words: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _stat_options(panel: Panel) -> dict[str, Any]:
-    """A number with a legend stands for its legend."""
+    """A number with a legend shows its legend."""
     named = bool(panel.queries[0][1])
     return {
         "reduceOptions": {"calcs": ["lastNotNull"]},
@@ -310,7 +310,7 @@ def _variable(name: str, query: str) -> dict[str, Any]:
 
 
 def dashboard(name: str) -> str:
-    """One of them, as Grafana imports it."""
+    """A dashboard as Grafana imports it."""
     title, panels = DASHBOARDS[name]
     variables = [_variable("flow", "label_values(heliograph_flow_state, flow)")]
     if name == "topic":

@@ -3,14 +3,14 @@
 #
 #   deploy.sh deploy|undeploy|redeploy|status [FOLDER]
 #
-# FOLDER holds one JSON file for each connector, named after it, with its config. CONNECT_URL says where to go.
+# FOLDER holds one JSON file per connector, named after it, with its config. CONNECT_URL is the worker's address.
 # Needs curl and jq.
 set -euo pipefail
 
 url=${CONNECT_URL:-http://localhost:8083}
 folder=${2:-$(dirname "$0")}
 
-call() { # METHOD PATH [CURL OPTIONS]: the body of the answer; a message and the end if it is an error
+call() { # METHOD PATH [CURL OPTIONS]: prints the body of the answer; ends with a message if it is an error
   local method=$1 path=$2 answer status
   shift 2
   answer=$(curl -sS -X "$method" -w '\n%{http_code}' "$@" "$url$path")

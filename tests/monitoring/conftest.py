@@ -1,4 +1,4 @@
-"""One flow for all tests here, in which a good deal goes wrong."""
+"""One flow for all tests of this package, with many kinds of errors."""
 
 import json
 import os
@@ -26,7 +26,7 @@ FLOW = "W->V"
 OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
 WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
 KINDS = "watched-kinds"
-CLIENT = "watched"  # by which its brokers know the flow
+CLIENT = "watched"  # of the flow, for the brokers' quotas
 SECRET = "s3cret-of-the-webhook"
 NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
 
@@ -34,7 +34,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 class Webhook(ThreadingHTTPServer):
-    """Takes what is posted to it, but for the first time."""
+    """Accepts every request except the first."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Posted)
@@ -73,14 +73,14 @@ class Watched:
         """Values by name and labels."""
         answer = self.api("GET", f"/metrics{query}")
         assert answer.status == 200, answer
-        found: dict[str, dict[Labels, float]] = {}
+        values: dict[str, dict[Labels, float]] = {}
         for family in text_string_to_metric_families(answer.body):
             for sample in family.samples:
-                found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
-        return found
+                values.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+        return values
 
     def value(self, name: str, query: str = "", **labels: str) -> float | None:
-        """Of the series with these labels, whatever others it has."""
+        """The value of the series that has at least these labels."""
         for known, value in self.metrics(query).get(name, {}).items():
             if known >= labels.items():
                 return value
@@ -93,7 +93,7 @@ def write_now(log: Log, topic: str, count: int, partition: int = 0) -> None:
 
 
 def write_kinds(log: Log) -> None:
-    """A hundred records compressed by gzip, in one batch; and a hundred in a batch each, which will be joined."""
+    """A hundred records in one gzip batch, and a hundred in a batch each, which will be joined."""
     records = [Record(0, int(time.time() * 1000), None, os.urandom(100)) for _ in range(100)]
     log.write(KINDS, records, codec=GZIP)
     log.write(KINDS, records, codec=NONE, per_batch=1)
@@ -101,8 +101,8 @@ def write_kinds(log: Log) -> None:
 
 @pytest.fixture(scope="session")
 def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    with watching(pair, tmp_path_factory.mktemp("watched")) as one:
-        yield one
+    with watching(pair, tmp_path_factory.mktemp("watched")) as running:
+        yield running
 
 
 @contextmanager
@@ -132,22 +132,21 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     pair.a.commit(f"{GROUP}-in-use", WELL, 500)
     log = folder / "log"
     process = start("run", file, "--rest", f"127.0.0.1:{port}", "--log-format", "json", log=log)
-    one = Watched(Api(port), pair, log, webhook)
+    watched = Watched(Api(port), pair, log, webhook)
     try:
-        until(one.api.up)
-        until(lambda: (one.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0)
+        until(watched.api.up)
+        until(lambda: (watched.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0)
         in_use = KafkaConsumer(
             f"W.{WELL}",
             bootstrap_servers=pair.b.bootstrap,
             group_id=f"{GROUP}-in-use",
             max_poll_interval_ms=3_600_000,  # it stays in the group, however long the tests take
         )
-        with closing(in_use) as it:
-            lose_records(one)
-            while not it.assignment():
-                it.poll(timeout_ms=100)
-            until(lambda: one.value("heliograph_groups_not_synced", reason="active") == 1)
-            yield one
+        with closing(in_use) as consumer:
+            lose_records(watched)
+            until(lambda: consumer.poll(timeout_ms=100) or consumer.assignment(), every=0)
+            until(lambda: watched.value("heliograph_groups_not_synced", reason="active") == 1)
+            yield watched
     finally:
         process.terminate()
         process.wait(timeout=PATIENCE)
@@ -155,24 +154,24 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
         webhook.server_close()
 
 
-def lose_records(one: Watched) -> None:
-    """Five of them are deleted from the source while their topic is paused."""
-    losses = one.value("heliograph_notices_total", kind="data-loss")
+def lose_records(watched: Watched) -> None:
+    """Five records are deleted from the source while their topic is paused."""
+    losses = watched.value("heliograph_notices_total", kind="data-loss")
     assert losses is not None
-    until(lambda: one.value("heliograph_topic_lag_records", topic=LOST) == 0)
-    assert one.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
-    until(lambda: one.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
+    until(lambda: watched.value("heliograph_topic_lag_records", topic=LOST) == 0)
+    assert watched.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
+    until(lambda: watched.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
     end = 0
 
-    def lease_has_heard_of_it() -> bool:
+    def lease_has_paused_topic() -> bool:
         nonlocal end
-        end, copied = one.pair.a.bounds(LOST)[1], one.pair.b.bounds(f"W.{LOST}")[1]
-        write_now(one.pair.a, LOST, 1)
+        end, copied = watched.pair.a.bounds(LOST)[1], watched.pair.b.bounds(f"W.{LOST}")[1]
+        write_now(watched.pair.a, LOST, 1)
         time.sleep(2.0)
-        return one.pair.b.bounds(f"W.{LOST}")[1] == copied
+        return watched.pair.b.bounds(f"W.{LOST}")[1] == copied
 
-    until(lease_has_heard_of_it)
-    write_now(one.pair.a, LOST, 9)
-    one.pair.a.delete_before(LOST, 0, end + 5)
-    assert one.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
-    until(lambda: one.value("heliograph_notices_total", kind="data-loss") == losses + 1)
+    until(lease_has_paused_topic)
+    write_now(watched.pair.a, LOST, 9)
+    watched.pair.a.delete_before(LOST, 0, end + 5)
+    assert watched.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
+    until(lambda: watched.value("heliograph_notices_total", kind="data-loss") == losses + 1)

@@ -1,4 +1,4 @@
-"""Prometheus itself, with our rules: looks every second and waits for nothing."""
+"""A real Prometheus with our rules, which scrapes every second and fires at once."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,5 +27,5 @@ def looking_at(heliograph: int, folder: Path, other: Mapping[str, str] | None = 
     for ours, theirs in (other or {}).items():
         assert text.count(ours) == 1, ours
         text = text.replace(ours, theirs)
-    with scraping(tool("prometheus"), f"127.0.0.1:{heliograph}", folder, text) as one:
-        yield one
+    with scraping(tool("prometheus"), f"127.0.0.1:{heliograph}", folder, text) as server:
+        yield server

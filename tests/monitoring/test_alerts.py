@@ -1,6 +1,6 @@
-"""Every alert fires for its cause: one thing after the other goes wrong with a real deployment that Prometheus watches.
+"""Every alert fires for its cause: one failure after the other in a real deployment that Prometheus scrapes.
 
-Records go NEAR -> MID -> FAR. MID is a cluster of its own, which can be hurt.
+Records go NEAR -> MID -> FAR. MID is a separate cluster, which can be damaged.
 """
 
 import os
@@ -23,13 +23,13 @@ from heliograph.sandbox.cluster import SandboxCluster
 from heliograph.sandbox.java import find_java
 from heliograph.sandbox.ports import free_ports
 from heliograph.wire.acl_requests import ALLOW, LITERAL, READ, Acl, create_acls
-from logs import Log, Pair, Record, on, some_records, until
+from logs import PATIENCE, Log, Pair, Record, on, some_records, until
 from monitoring.prometheus import looking_at, rules
 from monitoring.test_rules_and_dashboards import FIRING
 from rest.api import Api
 from running.command import start
 
-# So much sooner than in the rules: nobody wants to wait for minutes.
+# Shorter times than in the rules: the test must not wait for minutes.
 SOONER = {
     "heliograph_heartbeat_age_seconds > 60": "heliograph_heartbeat_age_seconds > 5",
     "heliograph_open_transaction_seconds > 300": "heliograph_open_transaction_seconds > 5",
@@ -79,95 +79,95 @@ class Deployment:
     def kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.wait(timeout=PATIENCE)
 
 
 Cause = Callable[[Deployment], None]
 
 
-def spark_does_not_come_up(it: Deployment) -> None:
-    it.start()
+def spark_does_not_come_up(deployment: Deployment) -> None:
+    deployment.start()
 
 
-def the_process_is_gone(it: Deployment) -> None:
-    it.kill()
+def the_process_is_gone(deployment: Deployment) -> None:
+    deployment.kill()
 
 
-def it_is_started_again(it: Deployment) -> None:
-    it.start()
+def it_is_started_again(deployment: Deployment) -> None:
+    deployment.start()
 
 
-def a_record_is_too_large_for_the_mirror(it: Deployment) -> None:
-    it.near.write(WIDE, some_records(1, size=_LARGEST + 1))
+def a_record_is_too_large_for_the_mirror(deployment: Deployment) -> None:
+    deployment.near.write(WIDE, some_records(1, size=_LARGEST + 1))
 
 
-def a_transaction_is_not_ended(it: Deployment) -> None:
-    it.producer = it.near.transaction(OPEN, 3, commit=None)
+def a_transaction_is_not_ended(deployment: Deployment) -> None:
+    deployment.producer = deployment.near.transaction(OPEN, 3, commit=None)
 
 
-def somebody_else_writes_to_a_mirror(it: Deployment) -> None:
-    it.mid.write(f"NEAR.{FOREIGN}", some_records(3))
-    it.near.write(FOREIGN, some_records(3))
+def somebody_else_writes_to_a_mirror(deployment: Deployment) -> None:
+    deployment.mid.write(f"NEAR.{FOREIGN}", some_records(3))
+    deployment.near.write(FOREIGN, some_records(3))
 
 
-def groups_cannot_be_synced(it: Deployment) -> None:
-    """One may not be written to; the topic of the other is still paused."""
-    deny(it.mid, ResourceType.GROUP, "alerts-denied", ACLOperation.READ)
-    it.near.commit("alerts-denied", WELL, 5)
-    it.near.commit("alerts-early", SLOW, 5)
+def groups_cannot_be_synced(deployment: Deployment) -> None:
+    """One group must not be written; the topic of the other is still paused."""
+    deny(deployment.mid, ResourceType.GROUP, "alerts-denied", ACLOperation.READ)
+    deployment.near.commit("alerts-denied", WELL, 5)
+    deployment.near.commit("alerts-early", SLOW, 5)
 
 
-def mirrors_drift(it: Deployment) -> None:
-    """One has got another partition by hand; the settings of the other may not be changed, nor access rules."""
-    it.mid.grow(f"NEAR.{WELL}", 2)
-    deny(it.mid, ResourceType.TOPIC, f"NEAR.{FOREIGN}", ACLOperation.ALTER_CONFIGS)
-    it.near.configure(FOREIGN, retention_ms="123456789")
-    deny(it.mid, ResourceType.CLUSTER, "kafka-cluster", ACLOperation.ALTER)
+def mirrors_drift(deployment: Deployment) -> None:
+    """One mirror gets a partition by hand; settings of the other and access rules must not be changed."""
+    deployment.mid.grow(f"NEAR.{WELL}", 2)
+    deny(deployment.mid, ResourceType.TOPIC, f"NEAR.{FOREIGN}", ACLOperation.ALTER_CONFIGS)
+    deployment.near.configure(FOREIGN, retention_ms="123456789")
+    deny(deployment.mid, ResourceType.CLUSTER, "kafka-cluster", ACLOperation.ALTER)
     rule = Acl(FOREIGN, LITERAL, "User:reader", "*", READ, ALLOW)
-    assert on(it.near, lambda client: create_acls(client, [rule])) == [None]
+    assert on(deployment.near, lambda client: create_acls(client, [rule])) == [None]
     kinds = {"partitions", "settings", "access rules"}
-    until(lambda: {one["metric"]["what"] for one in it.prometheus.query("heliograph_drift > 0")} == kinds)
+    until(lambda: {series["metric"]["what"] for series in deployment.prometheus.query("heliograph_drift > 0")} == kinds)
 
 
-def more_comes_in_than_is_copied(it: Deployment) -> None:
+def more_comes_in_than_is_copied(deployment: Deployment) -> None:
     """To a topic that was paused for hours."""
-    assert Api(it.port)("PUT", f"/heliograph/v1/flows/{quote('NEAR->MID')}/topics/{SLOW}/resume").status == 202
-    write_old(it.near, 60_000)
+    assert Api(deployment.port)("PUT", f"/heliograph/v1/flows/{quote('NEAR->MID')}/topics/{SLOW}/resume").status == 202
+    write_old(deployment.near, 60_000)
 
 
-def brokers_hold_us_to_a_quota(it: Deployment) -> None:
-    it.mid.limit("heliograph", "producer_byte_rate", 50_000)
+def brokers_hold_us_to_a_quota(deployment: Deployment) -> None:
+    deployment.mid.limit("heliograph", "producer_byte_rate", 50_000)
 
 
-def retention_follows_the_copy(it: Deployment) -> None:
-    """So close that it will soon be ahead."""
+def retention_follows_the_copy(deployment: Deployment) -> None:
+    """So close to the position that it will soon overtake it."""
 
     def is_about_to_overtake() -> bool:
-        it.near.delete_before(SLOW, 0, max(0, it.mid.bounds(f"NEAR.{SLOW}")[1] - 50))
-        return "HeliographRetentionOvertakes" in it.prometheus.firing()
+        deployment.near.delete_before(SLOW, 0, max(0, deployment.mid.bounds(f"NEAR.{SLOW}")[1] - 50))
+        return "HeliographRetentionOvertakes" in deployment.prometheus.firing()
 
     until(is_about_to_overtake)
 
 
-def a_cluster_of_a_new_flow_is_not_there(it: Deployment) -> None:
-    it.enable("NEAR->GONE")
+def a_cluster_of_a_new_flow_is_not_there(deployment: Deployment) -> None:
+    deployment.enable("NEAR->GONE")
 
 
-def spark_has_no_room_for_the_leases_of_a_new_flow(it: Deployment) -> None:
-    it.near.create(HUNGRY, partitions=2)
-    it.near.write(HUNGRY, some_records(10))
-    it.enable("MORE->MID")
+def spark_has_no_room_for_the_leases_of_a_new_flow(deployment: Deployment) -> None:
+    deployment.near.create(HUNGRY, partitions=2)
+    deployment.near.write(HUNGRY, some_records(10))
+    deployment.enable("MORE->MID")
 
 
-def heartbeats_may_not_be_written_any_more(it: Deployment) -> None:
-    deny(it.mid, ResourceType.TOPIC, "heartbeats", ACLOperation.WRITE)
+def heartbeats_may_not_be_written_any_more(deployment: Deployment) -> None:
+    deny(deployment.mid, ResourceType.TOPIC, "heartbeats", ACLOperation.WRITE)
 
 
-def a_cluster_is_gone(it: Deployment) -> None:
-    it.broker.kill(1)
+def a_cluster_is_gone(deployment: Deployment) -> None:
+    deployment.broker.kill(1)
 
 
-# In this order: each finds what those before it have left.
+# The order matters: each cause builds on those before.
 CAUSES: dict[Cause, set[str]] = {
     spark_does_not_come_up: {"HeliographFlowStarting", "HeliographSparkDown"},
     the_process_is_gone: {"HeliographDown"},
@@ -206,11 +206,11 @@ def deployment(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         for topic in (WELL, FOREIGN):
             pair.a.write(topic, some_records(10))
         write_old(pair.a, 20_000)
-        one = Deployment(pair.a, mid, broker, file, port, _java_that_waits(folder), prometheus)
+        deployment = Deployment(pair.a, mid, broker, file, port, _java_that_waits(folder), prometheus)
         try:
-            yield one
+            yield deployment
         finally:
-            one.kill()
+            deployment.kill()
 
 
 def write_old(near: Log, count: int) -> None:
@@ -258,7 +258,7 @@ def _properties(pair: Pair, mid: Log) -> str:
 
 
 def _java_that_waits(folder: Path) -> Path:
-    """The home of a Java that runs when there is a file `go` in it."""
+    """The home of a Java that starts when it contains a file `go`."""
     java = folder / "java"
     command = java / "bin" / "java"
     command.parent.mkdir(parents=True)
@@ -293,7 +293,7 @@ def test_alerts_fire_for_their_cause(deployment: Deployment, cause: Cause) -> No
 
 
 def test_an_outage_is_logged_once(deployment: Deployment) -> None:
-    """That of the cluster in the middle, as long as it lasts."""
+    """A message about the cluster in the middle, while it is up."""
     if not deployment.well:
         pytest.skip("there was none")
     refused = [line.partition(" ")[2] for line in deployment.log.read_text().splitlines() if "Connect call" in line]
@@ -307,5 +307,5 @@ def test_what_is_not_allowed_is_named(deployment: Deployment) -> None:
     if not deployment.well:
         pytest.skip("nothing was asked for")
     rule = f"rule ALLOW READ on topic NEAR.{FOREIGN} to User:reader from host *"
-    told = f"{rule} could not be created: CLUSTER_AUTHORIZATION_FAILED: needs ALTER permission."
-    assert told in deployment.log.read_text()
+    line = f"{rule} could not be created: CLUSTER_AUTHORIZATION_FAILED: needs ALTER permission."
+    assert line in deployment.log.read_text()

@@ -1,4 +1,4 @@
-"""The dashboards are read by Grafana's own model of them: what it does not know, Grafana would pass over in silence."""
+"""Grafana's own model reads the dashboards. Grafana silently ignores what the model does not know."""
 
 import json
 from pathlib import Path
@@ -18,16 +18,18 @@ _NOT_IN_THE_MODEL = {"definition"}
 
 
 def _lost(given: Any, kept: Any, place: str = "") -> list[str]:
-    """Where something was given and is not kept as it is."""
+    """The paths at which a value is not kept unchanged."""
     if isinstance(given, dict) and isinstance(kept, dict):
         return [
-            one
+            path
             for key, value in given.items()
             if key not in _NOT_IN_THE_MODEL
-            for one in _lost(value, kept.get(key), f"{place}/{key}")
+            for path in _lost(value, kept.get(key), f"{place}/{key}")
         ]
     if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        return [one for at, (a, b) in enumerate(zip(given, kept, strict=True)) for one in _lost(a, b, f"{place}/{at}")]
+        return [
+            path for at, (a, b) in enumerate(zip(given, kept, strict=True)) for path in _lost(a, b, f"{place}/{at}")
+        ]
     return [] if given == kept else [f"{place}: {given!r} became {kept!r}"]
 
 

@@ -1,4 +1,4 @@
-"""What /metrics says of a running flow."""
+"""The metrics of a running flow."""
 
 import math
 import os
@@ -35,25 +35,25 @@ SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 
 
 def test_every_metric_is_there_with_its_labels(watched: Watched) -> None:
-    known = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC)}
+    known = {metric.name: metric for metric in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC)}
     watched.pair.a.commit(GROUP, WELL, 600)  # the latency of checkpoints is that of the last minute
     until(lambda: known.keys() - ONLY_WHILE_LATE <= watched.metrics().keys())
-    found = watched.metrics()
-    for name, one in known.items():
-        for labels in found.get(name, {}):
-            assert {label for label, _value in labels} == set(one.labels), name
-    others = found.keys() - known.keys()
+    values = watched.metrics()
+    for name, metric in known.items():
+        for labels in values.get(name, {}):
+            assert {label for label, _value in labels} == set(metric.labels), name
+    others = values.keys() - known.keys()
     assert all(name.startswith(("process_", "python_")) for name in others), others
-    assert not any(math.isnan(value) for values in found.values() for value in values.values())
+    assert not any(math.isnan(value) for series in values.values() for value in series.values())
 
 
 def test_mm2s_metrics_count_what_was_copied(watched: Watched) -> None:
     labels = {"source": "W", "target": "V", "topic": f"W.{WELL}", "partition": "1"}
 
     def value(name: str) -> float:
-        found = watched.value(f"{SOURCE}{name}", **labels)
-        assert found is not None, name
-        return found
+        value = watched.value(f"{SOURCE}{name}", **labels)
+        assert value is not None, name
+        return value
 
     until(lambda: value("record_count") == 1000)
     before = value("byte_count")
@@ -82,9 +82,9 @@ def test_connects_metrics_have_tasks_and_their_states(watched: Watched) -> None:
     assert states == {"failed", "running"}
 
     def tasks_and_flow_agree() -> bool:
-        found = watched.metrics()
-        written = found["kafka_connect_source_task_source_record_write_total"]
-        return sum(written.values()) == found["heliograph_copied_records_total"][frozenset({("flow", FLOW)})]
+        values = watched.metrics()
+        written = values["kafka_connect_source_task_source_record_write_total"]
+        return sum(written.values()) == values["heliograph_copied_records_total"][frozenset({("flow", FLOW)})]
 
     until(tasks_and_flow_agree)
     (failed,) = (
@@ -111,18 +111,18 @@ def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
     lost = Notice(whole, "data-loss", 5, 4, 4, "lost")
     report = Report(lease.id, 0, 0, Counts(), {}, (refusal, waiting), (parked, lost))
     assert account.hear(report, lease)
-    account.count(Outcome(lease.id, Counts(), {}, (refusal,), (parked, lost, parked)), lease)
-    errors = {one: account.tallies[one].errors for one in (whole, broken)}
-    assert [(one.refused, one.parked, one.logged) for one in errors.values()] == [(2, 2, 4), (1, 0, 1)]
+    account.count(Outcome(lease.id, "deadline", Counts(), {}, (refusal,), (parked, lost, parked)), lease)
+    errors = {partition: account.tallies[partition].errors for partition in (whole, broken)}
+    assert [(error.refused, error.parked, error.logged) for error in errors.values()] == [(2, 2, 4), (1, 0, 1)]
     sheet = Sheet()
-    measures = [Measure(one, "copying", None, tally) for one, tally in account.tallies.items()]
+    measures = [Measure(partition, "copying", None, tally) for partition, tally in account.tallies.items()]
     put_tasks(sheet, "c", [Task((whole,), running=True), Task((broken,), running=True)], measures)
-    told = {one.name: [sample.value for sample in one.samples] for one in sheet.families()}
-    assert told["kafka_connect_task_error_total_record_errors"] == [2, 1]
-    assert told["kafka_connect_task_error_total_record_failures"] == [2, 1]
-    assert told["kafka_connect_task_error_total_records_skipped"] == [2, 0]
-    assert told["kafka_connect_task_error_deadletterqueue_produce_requests"] == [2, 0]
-    assert told["kafka_connect_task_error_total_errors_logged"] == [4, 1]
+    values = {family.name: [sample.value for sample in family.samples] for family in sheet.families()}
+    assert values["kafka_connect_task_error_total_record_errors"] == [2, 1]
+    assert values["kafka_connect_task_error_total_record_failures"] == [2, 1]
+    assert values["kafka_connect_task_error_total_records_skipped"] == [2, 0]
+    assert values["kafka_connect_task_error_deadletterqueue_produce_requests"] == [2, 0]
+    assert values["kafka_connect_task_error_total_errors_logged"] == [4, 1]
 
 
 def test_what_leases_did_adds_up() -> None:
@@ -136,7 +136,7 @@ def test_what_leases_did_adds_up() -> None:
     assert account.hear(report, lease)
     assert account.counts([lease]) == counts
     account.hear(replace(report, attempt=1), lease)  # what the first attempt did counts, too
-    account.count(Outcome(lease.id, Counts(), {}, (), attempt=2), lease)  # one that was never heard of
+    account.count(Outcome(lease.id, "deadline", Counts(), {}, (), attempt=2), lease)  # one that was never heard of
     assert account.counts([]) == Counts(
         {("gzip", "as-it-is"): Amount(4, 30, 3000), ("gzip", "thin"): Amount(2, 6, 600)},
         {"source": 0.0, "target": 3.0},
@@ -153,14 +153,14 @@ def test_batches_are_counted_by_compression_and_by_what_became_of_them(watched: 
     assert batches
     assert batches * 20 < (watched.value("heliograph_encoded_records_total", flow=FLOW, how="thin") or 0)
     assert watched.value("heliograph_encoded_batches_total", flow=FLOW, how="holes") == 0
-    found = watched.metrics()
+    values = watched.metrics()
     of_flow = frozenset({("flow", FLOW)})
     for total, parts in (
         ("heliograph_copied_bytes_total", "heliograph_codec_bytes_total"),
         ("heliograph_copied_bytes_total", "heliograph_encoded_bytes_total"),
         ("heliograph_copied_records_total", "heliograph_encoded_records_total"),
     ):
-        assert sum(found[parts].values()) == found[total][of_flow]
+        assert sum(values[parts].values()) == values[total][of_flow]
 
 
 def test_a_flow_that_is_held_to_a_quota_comes_late_and_retention_comes_nearer(watched: Watched) -> None:
@@ -171,14 +171,14 @@ def test_a_flow_that_is_held_to_a_quota_comes_late_and_retention_comes_nearer(wa
 
     def source_begins_at() -> float | None:
         """As the margin tells; None if nothing is late."""
-        found = watched.metrics()
-        margin = found.get("heliograph_topic_retention_margin_records", {}).get(
+        values = watched.metrics()
+        margin = values.get("heliograph_topic_retention_margin_records", {}).get(
             frozenset(of_topic | {("partition", "0")})
         )
         if margin is None:
             return None
-        assert found["heliograph_retention_margin_records"][frozenset({("flow", FLOW)})] <= margin
-        return records - found["heliograph_topic_lag_records"][frozenset(of_topic)] - margin
+        assert values["heliograph_retention_margin_records"][frozenset({("flow", FLOW)})] <= margin
+        return records - values["heliograph_topic_lag_records"][frozenset(of_topic)] - margin
 
     old = int(time.time() * 1000) - 3600_000
     source.create(late)
@@ -225,7 +225,7 @@ def test_our_own_tell_what_goes_wrong(watched: Watched) -> None:
 
 def test_how_much_is_told_is_asked_for(watched: Watched) -> None:
     few, more, most = (watched.metrics(f"?detail={detail}") for detail in ("flow", "topic", "partition"))
-    topics = {one.name for one in of.OF_TOPIC}
+    topics = {metric.name for metric in of.OF_TOPIC}
     assert not topics & few.keys()
     assert not any(name.startswith(SOURCE) for name in few)
     assert few["heliograph_topics_left_out"][frozenset({("flow", FLOW)})] > 3
@@ -234,7 +234,7 @@ def test_how_much_is_told_is_asked_for(watched: Watched) -> None:
     assert more[f"{SOURCE}record_count"][
         frozenset({"source": "W", "target": "V", "topic": f"W.{WELL}", "partition": "all"}.items())
     ] == sum(value for labels, value in most[f"{SOURCE}record_count"].items() if dict(labels)["topic"] == f"W.{WELL}")
-    assert most.keys() >= {one.name for one in of.OF_PARTITION}
+    assert most.keys() >= {metric.name for metric in of.OF_PARTITION}
     assert watched.api("GET", "/metrics?detail=everything").status in (400, 422)
 
 

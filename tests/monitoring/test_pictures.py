@@ -1,4 +1,4 @@
-"""The pictures of the dashboards: how they are drawn, and that they are where the docs show them."""
+"""The pictures of the dashboards: how they are drawn, and that the docs show each of them."""
 
 import json
 import re
@@ -26,7 +26,10 @@ def _answer(_expression: str) -> list[dict[str, Any]]:
 
 
 def _texts(drawn: str) -> list[str]:
-    return ["".join(one.itertext()) for one in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+    return [
+        "".join(element.itertext())
+        for element in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")
+    ]
 
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
@@ -43,7 +46,7 @@ def test_every_panel_is_drawn(file: Path) -> None:
     assert titles <= set(full)
     assert "No data" not in full
     assert len(asked) == sum(len(panel["targets"]) for panel in dashboard["panels"])
-    assert not [one for one in asked if "$" in one]
+    assert not [query for query in asked if "$" in query]
     empty = _texts(svg(dashboard, lambda _expression: [], _SPAN))
     assert titles <= set(empty)
     assert "No data" in empty

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import yaml
 from prometheus import Prometheus
 
 from heliograph.metrics import definitions as of
-from logs import PATIENCE, until
+from logs import until
 from monitoring.conftest import GROUP, WELL, Watched, lose_records
 from monitoring.prometheus import looking_at, rules
 from monitoring.tools import tool
@@ -23,14 +22,17 @@ ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
 TESTS = MONITORING / "prometheus" / "heliograph-rules-test.yml"
 DASHBOARDS = sorted((MONITORING / "grafana" / "dashboards").glob("*.json"))
-KNOWN = {one.name: one for one in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)}
+KNOWN = {
+    metric.name: metric
+    for metric in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)
+}
 # Of Prometheus itself, and of prometheus-client.
 _OTHERS = {
     "up": {"job", "instance"},
     **{f"process_{name}": set() for name in ("cpu_seconds_total", "resident_memory_bytes", "start_time_seconds")},
 }
 _ADDED = {"job", "instance"}  # to every series that is scraped
-# Panels that are empty where all is well.
+# Panels that are empty without errors.
 _EMPTY = {
     "Not in sync",
     "Records before retention overtakes",
@@ -67,14 +69,14 @@ def test_expressions_name_metrics_and_labels_that_there_are(expression: str) -> 
 
     promql_parser.walk(promql_parser.parse(expression), visit)
     assert selectors
-    for one in selectors:
-        assert one.name in KNOWN or one.name in _OTHERS, one.name
-        labels = set(KNOWN[one.name].labels) if one.name in KNOWN else _OTHERS[one.name]
-        assert {matcher.name for matcher in one.matchers.matchers} <= labels | _ADDED
+    for selector in selectors:
+        assert selector.name in KNOWN or selector.name in _OTHERS, selector.name
+        labels = set(KNOWN[selector.name].labels) if selector.name in KNOWN else _OTHERS[selector.name]
+        assert {matcher.name for matcher in selector.matchers.matchers} <= labels | _ADDED
 
 
 def test_no_label_is_one_of_prometheus_own() -> None:
-    assert not [one.name for one in KNOWN.values() if _ADDED & set(one.labels)]
+    assert not [metric.name for metric in KNOWN.values() if _ADDED & set(metric.labels)]
 
 
 def test_each_alert_has_a_severity_words_a_page_and_a_test() -> None:
@@ -124,9 +126,9 @@ def test_the_configuration_is_one_that_prometheus_takes() -> None:
 
 @pytest.fixture(scope="module")
 def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    with looking_at(watched.api.port, tmp_path_factory.mktemp("prometheus")) as one:
-        until(one.up)
-        yield one
+    with looking_at(watched.api.port, tmp_path_factory.mktemp("prometheus")) as server:
+        until(server.up)
+        yield server
 
 
 def test_alerts_fire_for_what_goes_wrong_in_a_running_flow(prometheus: Prometheus, watched: Watched) -> None:
@@ -147,7 +149,4 @@ def test_every_panel_has_data(prometheus: Prometheus, watched: Watched) -> None:
             if title not in _EMPTY and not prometheus.query(expression.removesuffix(" > 0"))  # all may be well by now
         ]
 
-    deadline = time.monotonic() + PATIENCE
-    while left := empty():
-        assert time.monotonic() < deadline, left
-        time.sleep(1)
+    until(lambda: not empty(), empty, every=1.0)

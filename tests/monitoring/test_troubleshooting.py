@@ -1,4 +1,4 @@
-"""The messages on the page are those that are printed."""
+"""The messages on the page are those that Heliograph prints."""
 
 import re
 import threading
@@ -26,12 +26,12 @@ IN_TROUBLE = (
 
 def blocks() -> dict[str, str]:
     """The messages under each heading."""
-    found = re.findall(r"^## ([^\n]+?) ✓\n+```\n(.+?)\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text, flags=re.MULTILINE) for title, text in found}
+    matches = re.findall(r"^## ([^\n]+?) ✓\n+```\n(.+?)\n```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return {title: re.sub(r"^(?:ERROR|WARNING|INFO) +", "", text, flags=re.MULTILINE) for title, text in matches}
 
 
 def same(text: str) -> str:
-    """But for numbers."""
+    """Replaces all numbers."""
     return re.sub(r"\d+", "0", text)
 
 
@@ -50,7 +50,7 @@ def _run(folder: Path, address: str, more: str = "") -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def trouble(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For all tests here, so that what takes half a minute is there when it is asked for, last."""
+    """Starts with the first test: a message that takes half a minute is there when the last test needs it."""
     with troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
         yield log
 
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
 
 
 class _HangsUp(BaseRequestHandler):
-    """As a listener for TLS does on what is no greeting of TLS."""
+    """Like a TLS listener that receives no TLS handshake."""
 
     def handle(self) -> None:
         self.request.recv(100)
@@ -79,18 +79,18 @@ class _HangsUp(BaseRequestHandler):
 def test_a_listener_that_speaks_something_else(tmp_path: Path) -> None:
     with ThreadingTCPServer(("127.0.0.1", 0), _HangsUp) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
-        said = _run(tmp_path, f"127.0.0.1:{other.server_address[1]}")
+        output = _run(tmp_path, f"127.0.0.1:{other.server_address[1]}")
         other.shutdown()
-    assert same(blocks()["The wrong protocol for a listener"]) in said
+    assert same(blocks()["The wrong protocol for a listener"]) in output
 
 
 def test_more_than_plain_text(tmp_path: Path) -> None:
-    said = _run(tmp_path, "a:9092", "A.security.protocol = SASL_SSL\n")
-    assert same(blocks()["Authentication and TLS"]) in said
+    output = _run(tmp_path, "a:9092", "A.security.protocol = SASL_SSL\n")
+    assert same(blocks()["Authentication and TLS"]) in output
 
 
 @pytest.mark.parametrize(
-    ("title", "here", "there"),
+    ("title", "on_page", "in_log"),
     [
         ("A task has failed", "orders", STOPPED),
         ("Records are lost", "orders", LOST),
@@ -98,8 +98,8 @@ def test_more_than_plain_text(tmp_path: Path) -> None:
         ("A group is not synced", "billing", "watched-group-in-use"),
     ],
 )
-def test_what_a_running_flow_says(watched: Watched, title: str, here: str, there: str) -> None:
-    text = blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(here, there)
+def test_what_a_running_flow_says(watched: Watched, title: str, on_page: str, in_log: str) -> None:
+    text = blocks()[title].replace("A->B", "W->V").replace("A.", "W.").replace(on_page, in_log)
     until(lambda: same(text) in same(watched.log.read_text()))
 
 
@@ -118,15 +118,15 @@ def test_a_port_that_is_taken(tmp_path: Path, trouble: Path) -> None:
 def test_what_a_run_in_trouble_says(trouble: Path, title: str) -> None:
     lines = same(blocks()[title]).splitlines()
 
-    def all_said() -> bool:
+    def all_logged() -> bool:
         log = _as_on_the_page(trouble.read_text())
         return all(line in log for line in lines)
 
-    until(all_said)
+    until(all_logged)
 
 
 def _as_on_the_page(log: str) -> str:
-    """There, all of them are about one topic of one flow."""
+    """On the page, all messages are about one topic of one flow."""
     for wrong, right in (
         (r"\b(C->D|E->F|M->N)\b", "A->B"),
         (r"\b[CEM]([.-])", r"A\1"),

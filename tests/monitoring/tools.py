@@ -1,4 +1,4 @@
-"""Prometheus' programs for tests, which are skipped where there are none."""
+"""Prometheus' programs for tests. Without them, the tests are skipped."""
 
 import prometheus
 import pytest
@@ -6,7 +6,7 @@ import pytest
 
 def tool(name: str) -> str:
     """`prometheus` or `promtool`."""
-    found = prometheus.find(name)
-    if not found:
-        pytest.skip(f"no {name} on the path, and Debian's package cannot be fetched")
-    return found
+    path = prometheus.find(name)
+    if not path:
+        pytest.skip(f"no {name} on the PATH, and Debian's package cannot be downloaded")
+    return path

@@ -1,4 +1,4 @@
-"""A cluster on which not everything is allowed, and one run on it in which a good deal cannot be done."""
+"""A cluster with denied operations, and a run on it with many errors."""
 
 import signal
 import time
@@ -36,7 +36,7 @@ _DENIED = {
 
 @contextmanager
 def troubled(sandbox: Sandbox, folder: Path) -> Iterator[Path]:
-    """The log of a run. Later flows come into its file that cannot run at all."""
+    """Yields the log of a run. Flows that cannot run at all are added to its file later."""
     (cluster,) = sandbox.start({"G": GUARDED})
     guarded = Log(cluster.bootstrap)
     _make_topics(guarded)
@@ -47,11 +47,10 @@ def troubled(sandbox: Sandbox, folder: Path) -> Iterator[Path]:
     with closing(
         KafkaConsumer("wide", bootstrap_servers=guarded.bootstrap, group_id="M-mm2", max_poll_interval_ms=3600_000)
     ) as worker:
-        while not worker.assignment():
-            worker.poll(timeout_ms=100)
+        until(lambda: worker.poll(timeout_ms=100) or worker.assignment(), every=0)
         process = start("run", file, log=log)
         try:
-            until(lambda: "is up, master" in log.read_text())  # before, everything would end for what cannot run
+            until(lambda: "is up, master" in log.read_text())  # earlier, a flow that cannot run would end the process
             _write(file, guarded, first | later)
             process.send_signal(signal.SIGHUP)
             yield log
@@ -61,7 +60,7 @@ def troubled(sandbox: Sandbox, folder: Path) -> Iterator[Path]:
 
 
 def _write(file: Path, guarded: Log, flows: dict[str, str]) -> None:
-    """Both sides of each flow are the same cluster, which does no harm as the topics are named."""
+    """Both sides of each flow are the same cluster, which works because the topics are named."""
     aliases = [alias for flow in flows for alias in flow.split("->")]
     off = ("sync.topic.acls", "sync.topic.configs", "heartbeats.replication", "emit.checkpoints", "emit.heartbeats")
     file.write_text(
@@ -92,7 +91,7 @@ def _make_topics(guarded: Log) -> None:
 
 
 def _deny(guarded: Log) -> None:
-    """All is allowed but this. Who may create topics on the cluster may create any, so that is denied, too."""
+    """Denies only these operations. Create on the cluster would allow any topic, so that is denied, too."""
     places = {ResourcePattern(ResourceType.TOPIC, name): operation for name, operation in _DENIED.items()}
     places[ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")] = ACLOperation.CREATE
     rules = [ACL(_ME, "*", ACLOperation.ALL, ACLPermissionType.ALLOW, about) for about in places]

@@ -1,9 +1,8 @@
-"""Both who answer Connect's REST API: a real worker, and `heliograph serve`. And a client for it."""
+"""A client for Connect's REST API, and both that answer it: a real worker, and `heliograph serve`."""
 
 import http.client
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,15 +11,15 @@ from typing import Any
 
 from heliograph.sandbox.mirrormaker import connect_worker_command
 from heliograph.sandbox.ports import free_ports
-from logs import PATIENCE, Log, until
+from logs import Log, until
 from mm2 import SOON_UP
-from running.command import start
+from running.command import kill, start
 
 
 @dataclass(frozen=True)
 class Answer:
     status: int
-    body: Any  # what the JSON says, else the text
+    body: Any  # decoded if it is JSON, else the text
     location: str = ""
 
 
@@ -37,12 +36,12 @@ class Api:
         try:
             text = body if isinstance(body, str) or body is None else json.dumps(body)
             connection.request(method, path, text, {} if text is None else {"Content-Type": kind})
-            got = connection.getresponse()
-            said = got.read().decode()
+            response = connection.getresponse()
+            content = response.read().decode()
             try:
-                return Answer(got.status, json.loads(said), got.getheader("Location") or "")
+                return Answer(response.status, json.loads(content), response.getheader("Location") or "")
             except ValueError:
-                return Answer(got.status, said)
+                return Answer(response.status, content)
         finally:
             connection.close()
 
@@ -53,14 +52,14 @@ class Api:
             return False
 
     def state(self, name: str) -> list[str]:
-        """The connector's, then its tasks'."""
-        got = self("GET", f"/connectors/{name}/status")
-        if got.status != 200:
+        """The state of a connector, then those of its tasks."""
+        answer = self("GET", f"/connectors/{name}/status")
+        if answer.status != 200:
             return []
-        return [got.body["connector"]["state"], *(task["state"] for task in got.body["tasks"])]
+        return [answer.body["connector"]["state"], *(task["state"] for task in answer.body["tasks"])]
 
-    def until(self, what: Callable[["Api"], bool]) -> None:
-        until(lambda: what(self), lambda: self("GET", "/connectors?expand=status").body)
+    def until(self, condition: Callable[["Api"], bool]) -> None:
+        until(lambda: condition(self), lambda: self("GET", "/connectors?expand=status").body)
 
 
 def worker_file(folder: Path, log: Log, name: str) -> tuple[Path, Api]:
@@ -84,7 +83,7 @@ def worker_file(folder: Path, log: Log, name: str) -> tuple[Path, Api]:
 
 
 def connector(kind: str, source: str, pair: tuple[Log, Log], topics: str, **more: str) -> dict[str, str]:
-    """The config of one of MirrorMaker 2's connectors, in the way of people."""
+    """The config of one of MirrorMaker 2's connectors, as users write it."""
     return {
         "connector.class": f"org.apache.kafka.connect.mirror.Mirror{kind}Connector",
         "source.cluster.alias": source,
@@ -108,7 +107,7 @@ def connector(kind: str, source: str, pair: tuple[Log, Log], topics: str, **more
 
 @contextmanager
 def connect_worker(file: Path, api: Api) -> Iterator["subprocess.Popen[bytes]"]:
-    """A real one."""
+    """A real Connect worker."""
     with file.with_suffix(".log").open("ab") as output:
         process = subprocess.Popen(
             connect_worker_command(file, heap_mb=512, flags=SOON_UP), stdout=output, stderr=output, cwd=file.parent
@@ -118,25 +117,22 @@ def connect_worker(file: Path, api: Api) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @contextmanager
-def serving(file: Path, api: Api) -> Iterator[Api]:
-    """Heliograph in its place."""
-    with _running(start("serve", file, log=file.with_suffix(".log")), file, api):
+def serving(file: Path, api: Api, *options: str) -> Iterator[Api]:
+    """`heliograph serve` with the same file."""
+    with _running(start("serve", file, *options, log=file.with_suffix(".log")), file, api):
         yield api
 
 
 @contextmanager
 def _running(process: "subprocess.Popen[bytes]", file: Path, api: Api) -> Iterator[None]:
     try:
-        deadline = time.monotonic() + PATIENCE
-        while not api.up():
-            assert process.poll() is None, file.with_suffix(".log").read_text()
-            assert time.monotonic() < deadline, file.with_suffix(".log").read_text()
-            time.sleep(0.2)
+        log = file.with_suffix(".log")
+        until(lambda: api.up() or process.poll() is not None, log.read_text)
+        assert process.poll() is None, log.read_text()
         yield
     finally:
         process.terminate()
         try:
             process.wait(timeout=15)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            kill(process)

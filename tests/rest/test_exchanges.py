@@ -1,4 +1,4 @@
-"""The same requests to a real Connect worker and to Heliograph: the same answers, but for what is listed here."""
+"""The same requests to a real Connect worker and to Heliograph: the answers are the same, except those listed here."""
 
 import json
 import os
@@ -16,9 +16,9 @@ import pytest
 from heliograph.sandbox.ports import free_ports
 from logs import PATIENCE, Pair, some_records
 from rest.api import Answer, Api, connect_worker, connector, serving, worker_file
-from running.command import start
+from running.command import kill, start
 
-# What differs on purpose, by the name of an exchange: our status, and why. `docs/rest-api.md` says the same.
+# Intended differences, by the name of an exchange: our status, and why. `docs/rest-api.md` lists them, too.
 DIFFERENCES = {
     "no JSON": (400, "Connect answers 500 with a Java exception where it should blame the request"),
     "a list as body": (400, "the same"),
@@ -29,10 +29,10 @@ DIFFERENCES = {
     "validate nothing": (400, "the same"),
     "validate an unknown class": (400, "the same"),
     "an unknown class": (400, "the list of plugins is that of Heliograph"),
-    "a bad number": (400, "in Heliograph's words, and counted once"),
+    "a bad number": (400, "with Heliograph's message, and counted once"),
     "patch a bad number": (400, "the same"),
-    "no address": (400, "Connect takes it, and the connector fails later"),
-    "alter offsets": (400, "the mirror's log is the state: it cannot be told otherwise"),
+    "no address": (400, "Connect accepts it, and the connector fails later"),
+    "alter offsets": (400, "the mirror's log is the state: it cannot be changed from outside"),
     "reset offsets": (400, "the same"),
     "offsets after reset": (200, "the same"),
 }
@@ -40,7 +40,7 @@ ALIAS, REAL, OURS = "ALIAS", "REALWORKER", "HELIOGRAPH"
 
 
 class Recorder:
-    """Makes requests and keeps the answers by name, without what differs from run to run."""
+    """Sends requests and stores the answers by name, without values that differ from run to run."""
 
     def __init__(self, api: Api, alias: str) -> None:
         self.api = api
@@ -49,11 +49,11 @@ class Recorder:
 
     def __call__(self, name: str, method: str, path: str, body: Any = None, kind: str = "application/json") -> Answer:
         assert name not in self.answers
-        got = self.api(method, path, body, kind)
-        if isinstance(got.body, dict) and "connector" in got.body:
-            got.body["tasks"].sort(key=lambda task: task["id"])  # they come in no promised order
-        said = got.body if isinstance(got.body, str) else json.dumps(got.body, sort_keys=True)
-        said += f" Location: {got.location}" if got.location else ""
+        answer = self.api(method, path, body, kind)
+        if isinstance(answer.body, dict) and "connector" in answer.body:
+            answer.body["tasks"].sort(key=lambda task: task["id"])  # Connect guarantees no order
+        text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body, sort_keys=True)
+        text += f" Location: {answer.location}" if answer.location else ""
         for wrong, right in (
             (self.alias, ALIAS),
             (str(self.api.port), "PORT"),
@@ -61,9 +61,9 @@ class Recorder:
             (r'"(commit|kafka_cluster_id)": "[^"]*"', r'"\1": ""'),
             (r'"last_modified": \d+', '"last_modified": 1'),
         ):
-            said = re.sub(wrong, right, said)
-        self.answers[name] = (got.status, said)
-        return got
+            text = re.sub(wrong, right, text)
+        self.answers[name] = (answer.status, text)
+        return answer
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Both:
 
 @pytest.fixture(scope="module")
 def both(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """What both have answered to everything, asked side by side; both still run."""
+    """The answers of both to all requests, sent in parallel; both still run."""
     folder = tmp_path_factory.mktemp("exchanges")
     topic = "t-exchanged"
     pair.a.create(topic, partitions=3)
@@ -95,11 +95,10 @@ def both(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]
         recorders = Recorder(real, REAL), Recorder(ours, OURS)
         try:
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda one: _exchange(one, pair, topic), recorders))
+                list(pool.map(lambda recorder: _exchange(recorder, pair, topic), recorders))
             yield Both(*recorders, file, worker, refused, folder)
         finally:
-            refused.kill()
-            refused.wait()
+            kill(refused)
 
 
 def test_the_answers_are_connects(both: Both) -> None:
@@ -121,19 +120,19 @@ def test_every_difference_is_on_the_page() -> None:
 
 
 def test_a_shell_script_cannot_tell_them_apart(both: Both, pair: Pair) -> None:
-    def outputs(one: Recorder) -> list[str]:
-        folder = both.folder / one.alias
+    def outputs(recorder: Recorder) -> list[str]:
+        folder = both.folder / recorder.alias
         folder.mkdir()
         for kind in ("Source", "Checkpoint", "Heartbeat"):
-            config = connector(kind, one.alias, (pair.a, pair.b), "t-exchanged")
+            config = connector(kind, recorder.alias, (pair.a, pair.b), "t-exchanged")
             (folder / f"mm2-{kind.lower()}.json").write_text(json.dumps(config))
-        said = [
-            _script(one, word, folder)
+        printed = [
+            _script(recorder, word, folder)
             for word in ("status", "deploy", "status", "redeploy", "status", "undeploy", "status")
         ]
         (folder / "mm2-source.json").write_text(json.dumps({"connector.class": "MirrorSource"}))
-        said.append(_script(one, "deploy", folder).partition("following")[0])
-        return [*said, _script(one, "undeploy", folder)]
+        printed.append(_script(recorder, "deploy", folder).partition("following")[0])
+        return [*printed, _script(recorder, "undeploy", folder)]
 
     with ThreadPoolExecutor() as pool:
         real, ours = pool.map(outputs, (both.real, both.ours))
@@ -145,12 +144,12 @@ def test_a_shell_script_cannot_tell_them_apart(both: Both, pair: Pair) -> None:
     assert ours[7].startswith("1\n")
 
 
-def _script(one: Recorder, word: str, folder: Path) -> str:
-    """Exit status and all that was said."""
+def _script(recorder: Recorder, word: str, folder: Path) -> str:
+    """Exit status and output."""
     script = Path(__file__).parents[2] / "examples" / "connect-rest" / "deploy.sh"
     done = subprocess.run(
         [script, word, folder],
-        env=os.environ | {"CONNECT_URL": one.api.url},
+        env=os.environ | {"CONNECT_URL": recorder.api.url},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -258,14 +257,14 @@ def _on_a_source_connector(call: Recorder, config: dict[str, str]) -> None:
     for path in ("", "/config", "/status", "/tasks/0/status", "/tasks/9/status", "/tasks/x/status", "/topics"):
         call(f"GET {path}", "GET", f"/connectors/src{path}")
     offsets = call.api("GET", "/connectors/src/offsets").body["offsets"]
-    assert sorted((one["partition"]["partition"], one["offset"]["offset"]) for one in offsets) == [(0, 9), (2, 4)]
-    assert {tuple(sorted(one["partition"])) for one in offsets} == {("cluster", "partition", "topic")}
+    assert sorted((entry["partition"]["partition"], entry["offset"]["offset"]) for entry in offsets) == [(0, 9), (2, 4)]
+    assert {tuple(sorted(entry["partition"])) for entry in offsets} == {("cluster", "partition", "topic")}
     tasks = call.api("GET", "/connectors/src/tasks").body
-    assert [one["id"] for one in tasks] == [{"connector": "src", "task": 0}, {"connector": "src", "task": 1}]
-    assert sorted(",".join(one["config"]["task.assigned.partitions"] for one in tasks).split(",")) == [
+    assert [task["id"] for task in tasks] == [{"connector": "src", "task": 0}, {"connector": "src", "task": 1}]
+    assert sorted(",".join(task["config"]["task.assigned.partitions"] for task in tasks).split(",")) == [
         f"{config['topics']}-{partition}" for partition in range(3)
     ]
-    assert {one["config"]["task.class"] for one in tasks} == {"org.apache.kafka.connect.mirror.MirrorSourceTask"}
+    assert {task["config"]["task.class"] for task in tasks} == {"org.apache.kafka.connect.mirror.MirrorSourceTask"}
     mine = "/connectors?expand="
     assert call.api("GET", f"{mine}info&expand=status").body["src"].keys() == {"info", "status"}
     assert call.api("GET", f"{mine}status").body["src"].keys() == {"status"}
@@ -351,13 +350,15 @@ def _on_plugins_and_loggers(call: Recorder, config: dict[str, str]) -> None:
         *("name", "type", "required", "default_value", "importance", "documentation"),
         *("group", "order_in_group", "width", "display_name", "dependents"),
     }
-    types = {one["name"]: one["type"] for one in got}
+    types = {setting["name"]: setting["type"] for setting in got}
     wanted = {"topics": "LIST", "enabled": "BOOLEAN", "sasl.jaas.config": "PASSWORD", "offset.lag.max": "LONG"}
     assert wanted.items() <= types.items()
     good = call.api("PUT", f"{source}/validate", config | {"name": "x"}).body
     assert (good["name"], good["error_count"]) == (config["connector.class"], 0)
     bad = call.api("PUT", f"{source}/validate", config | {"name": "x", "replication.factor": "two"}).body
-    assert [one["value"]["name"] for one in bad["configs"] if one["value"]["errors"]] == ["replication.factor"]
+    assert [setting["value"]["name"] for setting in bad["configs"] if setting["value"]["errors"]] == [
+        "replication.factor"
+    ]
     call("validate another class", "PUT", f"{source}/validate", {"connector.class": "MirrorHeartbeat"})
     call("validate nothing", "PUT", f"{source}/validate", {})
     call("validate an unknown class", "PUT", "/connector-plugins/X/config/validate", {"connector.class": "X"})

@@ -1,9 +1,8 @@
-"""Flows that run are changed, paused and ended through the REST API, and by a file that is read again."""
+"""Running flows are changed, paused and ended through the REST API, and by reloading a file."""
 
 import asyncio
 import json
 import os
-import re
 import signal
 import threading
 import time
@@ -25,14 +24,14 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import encode
 from logs import PATIENCE, Log, Pair, Record, some_records, until
 from rest.api import Api, connector, serving, worker_file
-from running.command import start
+from running.command import kill, start
 
 ALIAS = "L"
 FLOW = f"/heliograph/v1/flows/{quote(f'{ALIAS}->B')}"
 
 
 class Served:
-    """One process for all tests here, which can be ended and started again."""
+    """One process for all tests of this file, which can be stopped and started again."""
 
     def __init__(self, file: Path, api: Api) -> None:
         self._file = file
@@ -41,7 +40,7 @@ class Served:
         self.log = file.with_suffix(".log")
 
     def start(self) -> None:
-        self._process.enter_context(serving(self._file, self.api))
+        self._process.enter_context(serving(self._file, self.api, "--log-format", "json"))
 
     def stop(self) -> None:
         self._process.close()
@@ -49,10 +48,10 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    one = Served(*worker_file(tmp_path_factory.mktemp("live"), pair.b, "live"))
-    one.start()
-    yield one
-    one.stop()
+    running = Served(*worker_file(tmp_path_factory.mktemp("live"), pair.b, "live"))
+    running.start()
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +73,8 @@ def _copied(pair: Pair, topic: str, count: int, alias: str = ALIAS) -> Callable[
 
 
 def _leases(target: Log, alias: str) -> set[str]:
-    """All that ever said something."""
-    return {one.key.decode() for one in target.read(signals_topic(alias), PROGRESS) if one.key}
+    """All leases that ever reported progress."""
+    return {record.key.decode() for record in target.read(signals_topic(alias), PROGRESS) if record.key}
 
 
 def _runs(name: str) -> Callable[[Api], bool]:
@@ -87,7 +86,7 @@ def _put(api: Api, name: str, config: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_connectors_come_one_by_one_in_any_order_and_go_likewise(
+def test_connectors_are_added_and_removed_one_by_one_in_any_order(
     api: Api, pair: Pair, topic: str, tmp_path: Path
 ) -> None:
     pair.a.create(topic)
@@ -122,7 +121,7 @@ def test_connectors_come_one_by_one_in_any_order_and_go_likewise(
 
 
 def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> None:
-    """As the commands show them."""
+    """The API answers what the commands show."""
     file.write_text(
         f"clusters = {ALIAS}, B\n{ALIAS}.bootstrap.servers = {pair.a.bootstrap}\n"
         f"B.bootstrap.servers = {pair.b.bootstrap}\n{ALIAS}->B.enabled = true\n{ALIAS}->B.topics = {topic}\n"
@@ -147,14 +146,14 @@ def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> N
         assert got.status == 200, got
     assert (got.body["state"], got.body["partitions"][0]["target_offset"]) == ("synced", 7)
     assert api("GET", f"{FLOW}/groups/{topic}").body == got.body
-    for path, status, said in (
+    for path, status, message in (
         (f"{FLOW}/groups/{topic}x", 404, f"{ALIAS} has no consumer group {topic}x; did you mean {topic}?"),
         (f"{FLOW}/groups/a%2Fb", 404, f"{ALIAS} has no consumer group a/b"),
         (f"{FLOW}/offsets/none", 404, f"{ALIAS}->B has no topic none"),
         ("/heliograph/v1/flows/none/offsets", 404, "There is no flow none"),
     ):
         got = api("GET", path)
-        assert (got.status, got.body) == (status, {"error_code": status, "message": said})
+        assert (got.status, got.body) == (status, {"error_code": status, "message": message})
     api("PUT", "/connectors/my-Checkpoint/pause")
     api.until(lambda api: api("POST", f"{FLOW}/groups/{topic}/sync").status == 409)
     api("PUT", "/connectors/my-Checkpoint/resume")
@@ -162,45 +161,47 @@ def _check_groups_and_offsets(api: Api, pair: Pair, topic: str, file: Path) -> N
 
 @pytest.mark.usefixtures("_no_connectors_left")
 def test_changing_the_topics_while_records_come_in_loses_and_repeats_nothing(api: Api, pair: Pair, topic: str) -> None:
-    """The lease that copies what is not touched goes on; so does every other when other settings change."""
-    one, other = f"{topic}-one", f"{topic}-other"
-    for name in (one, other):
+    """A lease continues if its topics do not change, and all leases continue if only other settings change."""
+    first, second = f"{topic}-one", f"{topic}-other"
+    for name in (first, second):
         pair.a.create(name)
     stop = threading.Event()
-    config = connector("Source", ALIAS, (pair.a, pair.b), one)
+    config = connector("Source", ALIAS, (pair.a, pair.b), first)
     _put(api, "src", config)
-    writing = [threading.Thread(target=_keep_writing, args=(pair.a, name, stop)) for name in (one, other)]
+    writing = [threading.Thread(target=_keep_writing, args=(pair.a, name, stop)) for name in (first, second)]
     before = _leases(pair.b, ALIAS) if pair.b.exists(signals_topic(ALIAS)) else set()
     for thread in writing:
         thread.start()
     try:
-        until(lambda: pair.b.exists(f"{ALIAS}.{one}") and pair.b.bounds(f"{ALIAS}.{one}")[1] > 0)
+        until(lambda: pair.b.exists(f"{ALIAS}.{first}") and pair.b.bounds(f"{ALIAS}.{first}")[1] > 0)
         until(lambda: _leases(pair.b, ALIAS) > before)
-        (first,) = _leases(pair.b, ALIAS) - before
-        _put(api, "src", config | {"topics": f"{one}, {other}"})
-        until(lambda: pair.b.exists(f"{ALIAS}.{other}") and pair.b.bounds(f"{ALIAS}.{other}")[1] > 0)
+        (first_lease,) = _leases(pair.b, ALIAS) - before
+        _put(api, "src", config | {"topics": f"{first}, {second}"})
+        until(lambda: pair.b.exists(f"{ALIAS}.{second}") and pair.b.bounds(f"{ALIAS}.{second}")[1] > 0)
         _put(
-            api, "src", config | {"topics": f"{one}, {other}", "groups": "other.*", "sync.topic.acls.enabled": "false"}
+            api,
+            "src",
+            config | {"topics": f"{first}, {second}", "groups": "other.*", "sync.topic.acls.enabled": "false"},
         )
-        _put(api, "src", config | {"topics": one})
+        _put(api, "src", config | {"topics": first})
         api.until(lambda api: api.state("src") == ["RUNNING", "RUNNING"])
-        assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first}
-        # What leases must know: they begin anew, at the right place.
+        assert {lease for lease in _leases(pair.b, ALIAS) - before if lease.split("-")[-2] == "0"} == {first_lease}
+        # Settings of leases: they restart, at the right position.
         _put(api, "src", config | {"heliograph.buffer.memory": str(32 << 20)})
         until(lambda: any(lease.split("-")[-2:] == ["0", "2"] for lease in _leases(pair.b, ALIAS) - before))
-        _put(api, "src", config | {"topics": f"{one}, {other}", "tasks.max": "1"})
+        _put(api, "src", config | {"topics": f"{first}, {second}", "tasks.max": "1"})
         api.until(lambda api: len(api("GET", f"{FLOW}/mirrors").body) == 2 and len(api.state("src")) == 2)
     finally:
         stop.set()
         for thread in writing:
             thread.join()
-    for name in (one, other):
+    for name in (first, second):
         until(_copied(pair, name, pair.a.bounds(name)[1]))
         assert pair.b.read(f"{ALIAS}.{name}") == pair.a.read(name)
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_a_heavy_flow_does_not_notice_topics_that_come_and_go(api: Api, pair: Pair, topic: str) -> None:
+def test_adding_and_removing_topics_does_not_disturb_a_busy_flow(api: Api, pair: Pair, topic: str) -> None:
     """While 50 MB come in a second, as far as the machine can."""
     heavy, light = f"{topic}-heavy", f"{topic}-light"
     for name in (heavy, light):
@@ -223,7 +224,7 @@ def test_a_heavy_flow_does_not_notice_topics_that_come_and_go(api: Api, pair: Pa
         stop.set()
         pouring.join()
     until(_copied(pair, heavy, pair.a.bounds(heavy)[1]))
-    assert len(_leases(pair.b, ALIAS) - before) == 1  # it was not even ended and begun again
+    assert len(_leases(pair.b, ALIAS) - before) == 1  # it was not restarted
     assert asyncio.run(_difference(pair, heavy)) is None
 
 
@@ -251,61 +252,70 @@ def _keep_writing(log: Log, topic: str, stop: threading.Event) -> None:
         time.sleep(0.05)
 
 
+def _debug_lines_of_leases(log: Path, lease: str = "") -> list[str]:
+    """Only leases log with the loggers of the data plane at this level."""
+    lines = map(json.loads, log.read_text().rpartition("\n")[0].splitlines())
+    messages = [
+        line["message"] for line in lines if line["level"] == "DEBUG" and line["logger"].startswith("heliograph.copy")
+    ]
+    return [message for message in messages if lease in message]
+
+
 @pytest.mark.usefixtures("_no_connectors_left")
 def test_single_topics_are_paused_from_a_shell(served: Served, pair: Pair, topic: str) -> None:
     api = served.api
-    one, other = f"{topic}-one", f"{topic}-other"
-    for name in (one, other):
+    first, second, last = (f"{topic}-{name}" for name in ("one", "other", "last"))
+    for name in (first, second, last):
         pair.a.create(name)
         pair.a.write(name, some_records(10))
-    _put(api, "src", connector("Source", ALIAS, (pair.a, pair.b), f"{topic}.*", tasks_max="1"))
-    until(_copied(pair, one, 10))
-    until(_copied(pair, other, 10))
+    config = connector("Source", ALIAS, (pair.a, pair.b), f"{topic}.*", tasks_max="1")
+    _put(api, "src", config | {"heliograph.topics.paused": last})
+    until(_copied(pair, first, 10))
+    until(_copied(pair, second, 10))
 
     def command(*arguments: str) -> str:
         done = _command(api, *arguments)
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    def said(what: str) -> int:
-        """By leases, in their log."""
-        return len(re.findall(rf"DEBUG +{ALIAS}->B: lease \S+ {what}", served.log.read_text()))
-
-    without, with_it = "adds 0 partitions, drops 1", "adds 1 partitions, drops 0"
-
-    def lease_has_heard(seconds: float) -> bool:
-        """Of a pause; and says so, if it has heard of the level, too."""
-        before = said(without), said(with_it)
-        command("resume", f"{ALIAS}->B", "--topic", one)
-        assert command("pause", f"{ALIAS}->B", "--topic", one) == f"paused {ALIAS}->B {one}\n"
-        deadline = time.monotonic() + seconds
-        while not (said(without) > before[0] and said(with_it) > before[1]) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return said(without) > before[0] and said(with_it) > before[1]
-
-    assert said("") == 0
+    assert _debug_lines_of_leases(served.log) == []
     assert "heliograph DEBUG" in command("logs", "level", "debug")
-    until(lambda: lease_has_heard(1.0))
-    assert lease_has_heard(60.0)  # and not only of an earlier one, late
-    states = {one: {"paused": 1}, other: {"caught-up": 1}}
-    api.until(lambda api: {got["topic"]: got["states"] for got in api("GET", f"{FLOW}/mirrors").body} == states)
-    for name in (one, other):
+    assert command("pause", f"{ALIAS}->B", "--topic", first) == f"paused {ALIAS}->B {first}\n"
+    command("resume", f"{ALIAS}->B", "--topic", last)
+    until(_copied(pair, last, 10))  # by the only lease, which executes commands in order: it has paused the first topic
+
+    def states() -> dict[str, dict[str, int]]:
+        return {mirror["topic"]: mirror["states"] for mirror in api("GET", f"{FLOW}/mirrors").body}
+
+    def change(verb: str, state: str) -> None:
+        command(verb, f"{ALIAS}->B", "--topic", last)
+        until(lambda: states()[last] == {state: 1}, states)
+
+    def running_lease_logs_debug() -> bool:
+        change("pause", "paused")
+        change("resume", "caught-up")
+        return bool(_debug_lines_of_leases(served.log))
+
+    until(running_lease_logs_debug)
+    until(lambda: states() == {first: {"paused": 1}, second: {"caught-up": 1}, last: {"caught-up": 1}}, states)
+    for name in (first, second):
         pair.a.write(name, some_records(5))
-    until(_copied(pair, other, 15))
-    assert pair.b.bounds(f"{ALIAS}.{one}")[1] == 10
-    assert api("GET", "/connectors/src/config").body["heliograph.topics.paused"] == one
-    assert json.loads(command("resume", f"{ALIAS}->B", "--topic", one, "--json")) == {"resumed": [f"{ALIAS}->B {one}"]}
-    until(_copied(pair, one, 15))
+    until(_copied(pair, second, 15))
+    assert pair.b.bounds(f"{ALIAS}.{first}")[1] == 10
+    assert api("GET", "/connectors/src/config").body["heliograph.topics.paused"] == first
+    assert json.loads(command("resume", f"{ALIAS}->B", "--topic", first, "--json")) == {
+        "resumed": [f"{ALIAS}->B {first}"]
+    }
+    until(_copied(pair, first, 15))
+    leases = _leases(pair.b, ALIAS)
     assert "restarted src" in command("restart", "src")
     assert "src" in command("connectors")
     shown = json.loads(command("status", "--json"))
     assert [flow["connectors"] for flow in shown["flows"]] == [{"src": "RUNNING"}]
-    until(
-        lambda: said("ends: stopped") > 0 and said("begins with 2 partitions") > 0
-    )  # a new lease, from its first line
+    until(lambda: any(_debug_lines_of_leases(served.log, lease) for lease in _leases(pair.b, ALIAS) - leases))
     assert "heliograph INFO" in command("logs", "level", "info")
     events = api("GET", f"/heliograph/v1/events?flow={quote(f'{ALIAS}->B')}&limit=1000").body
-    assert f"{ALIAS}->B: mirror {ALIAS}.{one} created with 1 partitions" in [event["text"] for event in events]
+    assert f"{ALIAS}->B: mirror {ALIAS}.{first} created with 1 partitions" in [event["text"] for event in events]
     paths = api("GET", "/heliograph/v1/openapi.json").body["paths"]
     assert {"/connectors/{name}/config", "/heliograph/v1/flows/{flow}/mirrors"} <= paths.keys()
     groups = paths["/heliograph/v1/flows/{flow}/groups/{group}"]["get"]["responses"]
@@ -366,7 +376,7 @@ def test_connectors_survive_a_restart(served: Served, pair: Pair, topic: str) ->
     assert pair.b.read(f"{ALIAS}.{topic}") == pair.a.read(topic)
 
 
-def test_a_file_is_read_again_on_sighup_and_refused_if_it_is_bad(
+def test_sighup_reloads_the_file_and_a_file_with_errors_changes_nothing(
     pair: Pair, topic: str, properties: Path, tmp_path: Path
 ) -> None:
     for name in (topic, f"{topic}-later"):
@@ -381,9 +391,10 @@ def test_a_file_is_read_again_on_sighup_and_refused_if_it_is_bad(
     try:
         until(lambda: pair.b.exists(f"A.{topic}") and pair.b.bounds(f"A.{topic}")[1] == 10)
         assert api.state(name) == ["RUNNING", "RUNNING"]
+        assert (api("GET", "/health").status, api("GET", "/health").body["status"]) == (200, "healthy")
         properties.write_text(good.replace("A->B.topics", "tasks.max = many\nA->B.topics"))
         process.send_signal(signal.SIGHUP)
-        until(lambda: "'many' is not a whole number; everything goes on as before" in log.read_text())
+        until(lambda: "'many' is not a whole number; the flows run on unchanged" in log.read_text())
         pair.a.write(topic, some_records(10))
         until(_copied(pair, topic, 20, "A"))
         properties.write_text(good.replace(f"topics = {topic}", f"topics = {topic}.*"))
@@ -395,6 +406,5 @@ def test_a_file_is_read_again_on_sighup_and_refused_if_it_is_bad(
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0
     finally:
-        process.kill()
-        process.wait()
+        kill(process)
     assert "Traceback" not in log.read_text()

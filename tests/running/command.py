@@ -1,4 +1,4 @@
-"""The command `heliograph` as a process of its own, in tests."""
+"""The command `heliograph` as a separate process, for tests."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from logs import PATIENCE
 
 
 def heliograph(*arguments: object, timeout: float = PATIENCE, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run to the end."""
+    """Runs a command to its end."""
     return subprocess.run(
         [sys.executable, "-m", "heliograph", *map(str, arguments)],
         capture_output=True,
@@ -24,7 +24,7 @@ def heliograph(*arguments: object, timeout: float = PATIENCE, **env: str) -> sub
 
 
 def program_said(program: str | Path, *arguments: str) -> str:
-    """What another program in Python has printed when it has ended well."""
+    """The output of another Python program, which must succeed."""
     done = subprocess.run(
         [sys.executable, program, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
@@ -33,12 +33,17 @@ def program_said(program: str | Path, *arguments: str) -> str:
 
 
 def in_process(*arguments: object) -> Result:
-    """Run a command that starts nothing, without the cost of a process, as on a terminal of 80 columns."""
+    """Runs a command that starts no process in this one, as on a terminal of 80 columns."""
     return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80"})
 
 
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait(timeout=PATIENCE)
+
+
 def start(*arguments: object, log: Path, **env: str) -> subprocess.Popen[bytes]:
-    """Start and leave running; its own process group, so that all of it can be killed."""
+    """Starts a command in its own process group, so that all its processes can be killed."""
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "heliograph", *map(str, arguments)],

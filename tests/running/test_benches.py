@@ -9,29 +9,29 @@ _BENCH = Path(__file__).parent.parent.parent / "bench"
 
 
 def test_a_moment_of_soaking_loses_nothing() -> None:
-    said = program_said(_BENCH / "soak.py", "--minutes", "0.1")
-    written, copied = re.findall(r"\{.*?\}", said)
+    output = program_said(_BENCH / "soak.py", "--minutes", "0.1")
+    written, copied = re.findall(r"\{.*?\}", output)
     assert written == copied
 
 
 def test_hundreds_of_partitions_start_and_are_followed() -> None:
-    said = program_said(_BENCH / "many_partitions.py", "--partitions", "200", "--seconds", "2", "--settle", "1")
-    assert "start to first copy, mirrors there already" in said
-    assert "to the mirror: p50" in said
+    output = program_said(_BENCH / "many_partitions.py", "--partitions", "200", "--seconds", "2", "--settle", "1")
+    assert "start to first copy, with existing mirrors" in output
+    assert "to the mirror: p50" in output
 
 
 def test_some_offsets_are_kept() -> None:
-    said = program_said(_BENCH / "kept_offsets.py", "--scale", "0.01").splitlines()
-    assert [line.split(",")[0].split(":")[0] for line in said[:2]] == [
+    lines = program_said(_BENCH / "kept_offsets.py", "--scale", "0.01").splitlines()
+    assert [line.split(",")[0].split(":")[0] for line in lines[:2]] == [
         "plain records",
         "a source that begins at offset 500000",
     ]
-    assert len(said) == 6
+    assert len(lines) == 6
 
 
 def test_a_ledger_with_some_history_is_measured() -> None:
-    said = program_said(_BENCH / "ledger.py", "--gaps", "100000", "--runs", "1").splitlines()
-    assert [line.split(":")[0].split(" ")[0] for line in said] == [
+    lines = program_said(_BENCH / "ledger.py", "--gaps", "100000", "--runs", "1").splitlines()
+    assert [line.split(":")[0].split(" ")[0] for line in lines] == [
         "100000",
         "on",
         "the",
@@ -44,8 +44,9 @@ def test_a_ledger_with_some_history_is_measured() -> None:
 
 def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; found = bench.shortest();"
-        "print(found.failures(), sorted((one.tool, one.records > 0 and one.peak_memory > 0) for one in found.copies))"
+        f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; results = bench.shortest();"
+        "copied = sorted((copy.tool, copy.records > 0 and copy.peak_memory > 0) for copy in results.copies);"
+        "print(results.failures(), copied)"
     )
     # Not the CPU time: so short a copy may take less than the kernel's clock can tell.
     assert program_said("-c", program).splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"

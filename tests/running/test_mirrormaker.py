@@ -1,4 +1,4 @@
-"""Beside the real MirrorMaker 2: its tools on what we write, ours on what it writes, and each in the other's place."""
+"""With the real MirrorMaker 2: its tools read what we write, ours read what it writes, and each replaces the other."""
 
 import signal
 import threading
@@ -16,13 +16,13 @@ from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.records import Record, now
 from logs import PATIENCE, Pair, on, some_records, until
 from mm2 import JavaClient, mirror_maker
-from running.command import start
+from running.command import kill, start
 
 _FACTORS = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "status.storage.")
 
 
 def _properties(pair: Pair, topic: str, folder: Path, source: str, target: str) -> Path:
-    """One flow, for both tools, with clusters called as no other test calls them."""
+    """One flow for both tools, with aliases that no other test uses."""
     lines = [
         f"clusters = {source}, {target}",
         f"{source}.bootstrap.servers = {pair.a.bootstrap}",
@@ -52,12 +52,11 @@ def _heliograph(properties: Path, log: Path) -> Iterator[None]:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0, log.read_text()
     finally:
-        process.kill()
-        process.wait()
+        kill(process)
 
 
 class _Producer:
-    """Writes to three partitions all the time, each record told apart by its number."""
+    """Writes numbered records to three partitions all the time."""
 
     def __init__(self, pair: Pair, topic: str) -> None:
         self._pair = pair
@@ -75,7 +74,8 @@ class _Producer:
 
     def stop(self) -> None:
         self._end.set()
-        self._thread.join()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -89,14 +89,14 @@ class _Producer:
 def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
     pair: Pair, topic: str, tmp_path: Path
 ) -> None:
-    """A producer runs all the time. MM2 is killed in the middle, follows us, and is followed once more."""
+    """A producer runs all the time. MM2 is killed, takes over from us, and we take over again."""
     pair.a.create(topic, partitions=3)
     properties = _properties(pair, topic, tmp_path, "east", "west")
     mirror, log = f"east.{topic}", tmp_path / "log"
 
     def copied(least: int) -> None:
         def enough() -> bool:
-            return pair.b.exists(mirror) and all(pair.b.bounds(mirror, one)[1] > least for one in range(3))
+            return pair.b.exists(mirror) and all(pair.b.bounds(mirror, partition)[1] > least for partition in range(3))
 
         until(enough)
 
@@ -117,9 +117,9 @@ def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
     for partition in range(3):
         assert pair.b.read(mirror, partition) == pair.a.read(topic, partition)
         assert len(pair.b.read(mirror, partition)) == producer.count
-    said = log.read_text()
-    assert said.count(f"mirror {mirror}-0 taken over from MirrorMaker 2") == 2
-    assert "waiting for MirrorMaker 2 to be gone" in said
+    text = log.read_text()
+    assert text.count(f"mirror {mirror}-0 taken over from MirrorMaker 2") == 2
+    assert "waiting for MirrorMaker 2 to be gone" in text
 
 
 def _check_positions(pair: Pair, topic: str, mirror: str, end: int) -> None:
@@ -128,11 +128,15 @@ def _check_positions(pair: Pair, topic: str, mirror: str, end: int) -> None:
     for group, offset in positions.items():
         pair.a.commit(group, topic, offset)
 
-    def there() -> dict[str, int]:
-        found = on(pair.b, lambda client: committed_offsets(client, list(positions)))
-        return {group: one[mirror, 0].offset for group, one in found.items() if isinstance(one, dict) and one}
+    def offsets_on_target() -> dict[str, int]:
+        committed = on(pair.b, lambda client: committed_offsets(client, list(positions)))
+        return {
+            group: offsets[mirror, 0].offset
+            for group, offsets in committed.items()
+            if isinstance(offsets, dict) and offsets
+        }
 
-    until(lambda: there() == positions)
+    until(lambda: offsets_on_target() == positions)
 
 
 def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(
@@ -166,13 +170,15 @@ def test_mm2s_records_are_byte_for_byte_ours(pair: Pair, topic: str, tmp_path: P
         (pair.a, "mm2-offset-syncs.blue.internal", OffsetSync),
         (pair.b, "heartbeats", Heartbeat),
     ):
-        found = log.pairs(name)
-        assert found
-        for key, value in found:
+        records = log.pairs(name)
+        assert records
+        for key, value in records:
             assert kind.from_record(key, value).to_record() == (key, value)
-    entries = [one for part in range(3) for one in pair.b.read("mm2-offsets.red.internal", part)]
+    entries = [entry for part in range(3) for entry in pair.b.read("mm2-offsets.red.internal", part)]
     ours = [(SourceKey("MirrorSourceConnector", "red", topic, 0).to_bytes(), 249)]
-    assert [(one.key, from_value(one.value)) for one in entries if one.key == ours[0][0] and one.value][-1:] == ours
+    assert [(entry.key, from_value(entry.value)) for entry in entries if entry.key == ours[0][0] and entry.value][
+        -1:
+    ] == ours
 
 
 @pytest.fixture(scope="module")
@@ -228,5 +234,5 @@ def test_mm2_translates_with_our_offset_syncs(pair: Pair, topic: str, tmp_path: 
 
 
 def _there(pair: Pair, group: str) -> dict[tuple[str, int], Committed]:
-    found = on(pair.b, lambda client: committed_offsets(client, [group]))[group]
-    return dict(found) if isinstance(found, dict) else {}
+    committed = on(pair.b, lambda client: committed_offsets(client, [group]))[group]
+    return dict(committed) if isinstance(committed, dict) else {}

@@ -1,4 +1,4 @@
-"""`heliograph run --plan` and `heliograph topics`: looking before doing."""
+"""`heliograph run --plan` and `heliograph topics`: previews that change nothing."""
 
 import json
 from pathlib import Path
@@ -37,13 +37,13 @@ def test_the_commands_for_internal_topics_are_those_that_are_missing(pair: Pair,
         "--config message.timestamp.type=LogAppendTime --config cleanup.policy=compact,delete --config retention.ms=-1 "
         "--config retention.bytes=-1 --config segment.bytes=16777216 --config delete.retention.ms=3600000"
     ) in commands
-    assert any("fresh.checkpoints.internal" in one for one in commands)
+    assert any("fresh.checkpoints.internal" in command for command in commands)
     assert heliograph("run", properties, "--until-caught-up").returncode == 0
     assert heliograph("topics", properties, "--commands").stdout == ""
 
 
 def test_an_internal_topic_that_cannot_be_created_is_named_with_the_way_out(pair: Pair, properties: Path) -> None:
-    """The broker refuses the name, as it would refuse one who may not."""
+    """The broker rejects the name, as it would reject a principal without the right."""
     alias = "long" * 60
     text = properties.read_text().replace("clusters = A, B", f"clusters = {alias}, B")
     properties.write_text(text.replace("A.boot", f"{alias}.boot").replace("A->", f"{alias}->"))

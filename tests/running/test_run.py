@@ -1,4 +1,4 @@
-"""`heliograph run`: follows topics, resumes, ends in order, says what is wrong."""
+"""`heliograph run`: finds new topics, resumes, ends in order, reports errors."""
 
 import json
 import re
@@ -14,7 +14,7 @@ import pytest
 
 from heliograph.model.internal_topics import PROGRESS, signals_topic
 from logs import PATIENCE, Pair, Record, some_records, until
-from running.command import heliograph, start
+from running.command import heliograph, kill, start
 
 
 def _mirrored(pair: Pair, topic: str, count: int, partition: int = 0) -> Callable[[], bool]:
@@ -52,19 +52,6 @@ def test_new_topics_and_partitions_are_followed_and_sigterm_ends_it_in_two_secon
     finally:
         process.kill()
     assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
-
-
-def test_ctrl_c_ends_it_in_order(pair: Pair, topic: str, properties: Path, tmp_path: Path) -> None:
-    pair.a.create(topic)
-    pair.a.write(topic, some_records(10))
-    process = start("run", properties, log=tmp_path / "log")
-    try:
-        until(_mirrored(pair, topic, 10))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=PATIENCE) == 0, (tmp_path / "log").read_text()
-    finally:
-        process.kill()
-    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 def test_both_directions_at_once_do_not_feed_on_each_other(pair: Pair, topic: str, properties: Path) -> None:
@@ -146,7 +133,7 @@ def test_a_spark_that_does_not_start_is_told_in_one_line(pair: Pair, topic: str,
     pair.a.create(topic)
     done = heliograph("run", properties, "--conf", "spark.driver.memory=no-size")
     assert done.returncode == 1
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("heliograph:")]
     assert "Spark does not start" in line
     assert "Traceback" not in done.stderr
 
@@ -171,7 +158,7 @@ def test_a_file_that_cannot_be_run_gives_one_line_and_status_2(
     properties.write_text(properties.read_text().replace(*change))
     done = heliograph("run", properties)
     assert done.returncode == 2
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("heliograph:")]
     assert says in line
     assert properties.name in line
 
@@ -182,7 +169,7 @@ def test_an_unreachable_cluster_gives_one_line_and_status_2(properties: Path) ->
     properties.write_text("\n".join(text))
     done = heliograph("run", properties)
     assert done.returncode == 2
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("heliograph:")]
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("heliograph:")]
     assert "B.bootstrap.servers" in line
     assert properties.name in line
 
@@ -224,7 +211,7 @@ def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_p
     process = start("run", properties, log=log)
     try:
         until(_mirrored(pair, topic, 10))
-        java = [one for one in psutil.Process(process.pid).children(recursive=True) if one.name() == "java"]
+        java = [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
         java[0].kill()
         with_status = process.wait(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -235,11 +222,11 @@ def test_a_killed_jvm_is_noticed(pair: Pair, topic: str, properties: Path, tmp_p
     assert "Spark's JVM has died" in log.read_text()
 
 
-def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
+def test_a_lease_is_renewed_unless_it_has_a_stopped_partition_and_ctrl_c_ends_the_run_in_order(
     pair: Pair, topic: str, properties: Path, tmp_path: Path
 ) -> None:
     def leases() -> set[bytes]:
-        return {one.key for one in pair.b.read(signals_topic("A"), PROGRESS) if one.key}
+        return {record.key for record in pair.b.read(signals_topic("A"), PROGRESS) if record.key}
 
     properties.write_text(f"{properties.read_text()}heliograph.lease.seconds = 2\n")
     pair.a.create(topic)
@@ -256,7 +243,9 @@ def test_a_lease_goes_on_beyond_its_length_but_not_with_a_stopped_partition(
         pair.a.write(topic, some_records(10))
         until(lambda: len(leases() - before) > 3)
         assert lease in leases()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=PATIENCE) == 0, (tmp_path / "log").read_text()
     finally:
-        process.kill()
-        process.wait()
+        kill(process)
     assert "cannot be understood" not in (tmp_path / "log").read_text()
+    assert "Traceback" not in (tmp_path / "log").read_text()

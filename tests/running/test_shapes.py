@@ -1,4 +1,4 @@
-"""The files in examples/, each run as it is but for the addresses, on clusters of its own."""
+"""The files in examples/, each run unchanged except for the addresses."""
 
 import re
 import time
@@ -16,7 +16,7 @@ _EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 _COUNT = 30
 _QUIET = 2.0  # seconds in which nothing more may happen
 
-# For each example its clusters, and what must be there of a topic that is written on one of them.
+# For each example its clusters, and the mirrors of a topic that is written to one of them.
 _SHAPES = {
     "active-passive": (("primary", "standby"), {"primary": {"standby": "primary.{}"}, "standby": {}}),
     "active-active": (("east", "west"), {"east": {"west": "east.{}"}, "west": {"east": "west.{}"}}),
@@ -41,7 +41,7 @@ _SHAPES = {
 def three() -> Iterator[list[Log]]:
     with Sandbox() as sandbox:
         spec = ClusterSpec(fast_start=True)
-        yield [Log(one.bootstrap) for one in sandbox.start({"X": spec, "Y": spec, "Z": spec})]
+        yield [Log(cluster.bootstrap) for cluster in sandbox.start({"X": spec, "Y": spec, "Z": spec})]
 
 
 @pytest.mark.parametrize("shape", _SHAPES)
@@ -86,18 +86,18 @@ def test_an_example_copies_what_it_says_and_no_more(shape: str, three: list[Log]
         process.wait(timeout=PATIENCE)
     for (where, name), records in wanted.items():
         assert clusters[where].read(name, 1) == records, name
-    for alias, found in names.items():
-        ours = {name for name in found if f"{shape}-of-" in name}
+    for alias, topics_there in names.items():
+        ours = {name for name in topics_there if f"{shape}-of-" in name}
         assert ours == {topics.get(alias, "")} & ours | {name for where, name in wanted if where == alias}
-        for name in found:
+        for name in topics_there:
             pieces = name.split(".")[:-1]
-            assert len(pieces) == len(set(pieces)), f"{name} on {alias} has come home"
+            assert len(pieces) == len(set(pieces)), f"{name} on {alias} was copied in a cycle"
 
 
 def test_after_a_failover_a_group_reads_on_without_translation() -> None:
-    """The walk through one in docs/offsets.md is what the example prints."""
+    """docs/offsets.md shows the output of the example."""
     shown = program_said(_EXAMPLES / "failover.py")
     page = (_EXAMPLES.parent / "docs" / "offsets.md").read_text()
-    told = [line for line in shown.splitlines() if line.startswith("#")]
-    assert len(told) == 4
-    assert [line for line in told if line not in page] == []
+    lines = [line for line in shown.splitlines() if line.startswith("#")]
+    assert len(lines) == 4
+    assert [line for line in lines if line not in page] == []

@@ -1,4 +1,4 @@
-"""Other ways to have Spark: separate executors, and under spark-submit."""
+"""Other ways to run Spark: separate executors, and spark-submit."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import heliograph as package
 from heliograph.engine.archive import archive_path, use_archive
 from heliograph.sandbox.java import find_java
 from logs import PATIENCE, Pair, some_records, until
-from running.command import heliograph, program_said
+from running.command import heliograph, kill, program_said
 
 
 def test_leases_run_on_separate_executors(pair: Pair, topic: str, properties: Path) -> None:
@@ -58,7 +58,7 @@ def _submit(*arguments: object) -> tuple[list[str], dict[str, str]]:
     assert spec.origin is not None
     submit = Path(spec.origin).parent / "bin" / "spark-submit"
     script = Path(package.__file__).parent.parent / "heliograph_submit.py"
-    command = [str(one) for one in (submit, "--master", "local[2]", script, *arguments)]
+    command = [str(part) for part in (submit, "--master", "local[2]", script, *arguments)]
     return command, os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
@@ -85,7 +85,6 @@ def test_under_spark_submit_a_killed_jvm_takes_the_driver_with_it(
         family = psutil.Process(jvm.pid).children(recursive=True)
         assert family
     finally:
-        jvm.kill()
-        jvm.wait()
+        kill(jvm)
     _gone, alive = psutil.wait_procs(family, timeout=6)
     assert alive == []

@@ -1,11 +1,11 @@
-"""`heliograph status`: what an operator sees from outside."""
+"""`heliograph status`, as an operator sees it."""
 
 import json
-import time
 from pathlib import Path
+from typing import Any
 
-from logs import PATIENCE, Pair, some_records
-from running.command import heliograph, start
+from logs import Pair, some_records, until
+from running.command import heliograph, in_process, kill, start
 
 
 def test_the_status_tells_totals_states_events_and_what_is_stopped(
@@ -21,14 +21,11 @@ def test_the_status_tells_totals_states_events_and_what_is_stopped(
     log = tmp_path / "log"
     process = start("run", properties, log=log)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            seen = heliograph("status", properties, "--json")
-            (flow,) = json.loads(seen.stdout)
-            if flow.get("running") and flow["states"] == {"caught-up": 2, "stopped": 1}:
-                break
-            assert time.monotonic() < deadline, (seen, log.read_text())
-        assert seen.returncode == 1  # something is stopped
+        until(lambda: _flow(properties).get("states") == {"caught-up": 2, "stopped": 1}, log.read_text)
+        seen = heliograph("status", properties, "--json")
+        (flow,) = json.loads(seen.stdout)
+        assert flow["running"]
+        assert seen.returncode == 1  # a partition is stopped
         assert (flow["mirrors"], flow["partitions"], flow["records"]) == (3, 3, 20)
         assert (flow["events"], flow["records_of_events"]) == ({"data-loss": 1}, {"data-loss": 20})
         (refusal,) = flow["refusals"]
@@ -40,8 +37,12 @@ def test_the_status_tells_totals_states_events_and_what_is_stopped(
         assert text.count("20 records from 50 on were deleted before they were copied") == 1
         assert text.count("somebody else writes to this mirror") == 1
     finally:
-        process.kill()
-        process.wait()
+        kill(process)
+
+
+def _flow(properties: Path) -> dict[str, Any]:
+    (flow,) = json.loads(in_process("status", properties, "--json").stdout)
+    return dict(flow) if flow.get("running") else {}
 
 
 def test_the_status_of_what_does_not_run_says_so(properties: Path) -> None:

@@ -1,4 +1,4 @@
-"""Clusters of the sandbox as a client sees them: three at once, one of them of three brokers, one of 2018."""
+"""Clusters of the sandbox as a client sees them: three at once, one with three brokers, one with Kafka of 2018."""
 
 import socket
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError
-from heliograph.sandbox import cluster as cluster_module
+from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError, cluster_ports
 from heliograph.sandbox.ports import free_ports
-from sandbox.watching import is_running, wait_for
+from sandbox.watching import is_running
+from waiting import until
 
 PORT = free_ports(1)[0]
 
@@ -115,7 +115,7 @@ def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_dat
     three.start_broker(2)
     assert three.bootstrap == addresses
     assert three.pids() == pids | {2: three.pids()[2]}
-    # What the others keep as well is fetched from them; this was on broker 2 before.
+    # It fetches what the others hold, too; this partition was on broker 2 before.
     assert (three.folder(2) / "data" / "t-0" / "00000000000000000000.log").stat().st_size > 0
     write(three, "t", b"after")
     assert read(three, "t", 3) == [b"before", b"without 2", b"after"]
@@ -123,16 +123,16 @@ def test_one_of_three_brokers_can_be_killed_and_comes_back_with_its_port_and_dat
 
 
 def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, SandboxCluster]) -> None:
-    one = clusters["one"]
-    one.pause(1)
-    with socket.create_connection(("127.0.0.1", one.port(1)), timeout=0.3) as connection:
+    cluster = clusters["one"]
+    cluster.pause(1)
+    with socket.create_connection(("127.0.0.1", cluster.port(1)), timeout=0.3) as connection:
         connection.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff"))
         with pytest.raises(TimeoutError):
             connection.recv(1)
-        one.resume(1)
+        cluster.resume(1)
         connection.settimeout(10)
         assert connection.recv(1)
-    one.wait_until_up()
+    cluster.wait_until_up()
 
 
 def test_a_broker_of_a_kafka_of_2018_can_be_killed_and_comes_back(clusters: dict[str, SandboxCluster]) -> None:
@@ -154,7 +154,7 @@ def test_a_broker_that_is_stopped_is_not_a_death_but_one_that_ends_by_itself_is(
         with pytest.raises(SandboxError, match="A-1 is running already"):
             cluster.start_broker(1)
         psutil.Process(cluster.pids()[1]).kill()
-        wait_for(sandbox.deaths)
+        until(sandbox.deaths)
         (death,) = sandbox.deaths()
         assert (death.alias, death.name, death.status) == ("A", "A-1", -9)
         assert str(death).startswith("A-1 ended (killed by signal 9)")
@@ -173,7 +173,7 @@ def test_a_port_that_is_taken_between_the_choice_and_the_start_is_replaced(monke
     with socket.create_server(("127.0.0.1", 0)) as other, Sandbox() as sandbox:
         taken = other.getsockname()[1]
         choices = [[taken, *free_ports(2)], free_ports(3)]
-        monkeypatch.setattr(cluster_module, "free_ports", lambda count, avoid: choices.pop(0))
+        monkeypatch.setattr(cluster_ports, "free_ports", lambda count, avoid: choices.pop(0))
         (cluster,) = sandbox.start({"A": ClusterSpec(fast_start=True)})
         assert cluster.port(1) != taken
         assert choices == []

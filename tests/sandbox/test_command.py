@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from heliograph.cli.sandbox import sandbox
 from heliograph.sandbox.ports import free_ports
-from sandbox.watching import is_running, wait_for
+from sandbox.watching import is_running
+from waiting import until
 
 COMMAND = """
 import typer
@@ -27,7 +28,7 @@ app.command()(sandbox)
 app()
 """
 
-# A program that has a sandbox, and a fork that holds open whatever the program had open.
+# A program with a sandbox, and a fork of it that inherits all open files.
 PROGRAM = """
 import json, os, time
 from heliograph.sandbox import ClusterSpec, Sandbox
@@ -41,15 +42,15 @@ time.sleep(60)
 
 
 class Started:
-    """A running command, what it said when it was up, and every process it has led to."""
+    """A running command, its first output, and all processes that it has started."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
         self.process = process
         line = process.stdout.readline()
         assert line, process.communicate()[1]
-        self.said: dict[str, Any] = json.loads(line)
-        self.pids = [pid for cluster in self.said["clusters"].values() for pid in cluster["pids"].values()]
+        self.output: dict[str, Any] = json.loads(line)
+        self.pids = [pid for cluster in self.output["clusters"].values() for pid in cluster["pids"].values()]
         self.all_pids = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
 
     def assert_ended_in_order(self) -> None:
@@ -59,8 +60,8 @@ class Started:
         self.assert_nothing_left()
 
     def assert_nothing_left(self) -> None:
-        wait_for(lambda: not any(map(is_running, self.all_pids)), seconds=5)
-        wait_for(lambda: not Path(self.said["folder"]).exists(), seconds=5)
+        until(lambda: not any(map(is_running, self.all_pids)), seconds=5)
+        until(lambda: not Path(self.output["folder"]).exists(), seconds=5)
 
 
 @contextmanager
@@ -83,8 +84,8 @@ def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_
     file, port = tmp_path / "mm2.properties", free_ports(1)[0]
     options = ["--json", "--clusters", "east,west", "--port", f"east={port}", "--write", str(file)]
     with started(COMMAND, *options) as command:
-        assert command.said["clusters"]["east"]["bootstrap"] == f"127.0.0.1:{port}"
-        assert command.said["properties"] == str(file)
+        assert command.output["clusters"]["east"]["bootstrap"] == f"127.0.0.1:{port}"
+        assert command.output["properties"] == str(file)
         assert f"east.bootstrap.servers = 127.0.0.1:{port}\n" in file.read_text()
         assert len(command.pids) == 2
         os.killpg(command.process.pid, signal.SIGINT)
@@ -93,7 +94,7 @@ def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_
 
 def test_sigterm_ends_the_command_in_order_and_leaves_nothing() -> None:
     with started(COMMAND, "--json", "--clusters", "A") as command:
-        assert command.said["properties"] is None
+        assert command.output["properties"] is None
         command.process.terminate()
         command.assert_ended_in_order()
 
@@ -107,7 +108,7 @@ def test_a_killed_parent_leaves_no_broker_and_no_folder() -> None:
 
 def test_a_killed_parent_leaves_nothing_even_if_a_fork_of_it_lives_on() -> None:
     with started(PROGRAM) as program:
-        fork = program.said["fork"]
+        fork = program.output["fork"]
         program.all_pids.remove(fork)
         program.process.kill()
         program.assert_nothing_left()
@@ -144,8 +145,8 @@ def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_com
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--clusters A,A", "--clusters: a name is given twice"),
-        ("--clusters A->B", "--clusters: 'A->B' is not a name for a cluster"),
+        ("--clusters A,A", "--clusters: an alias is given twice"),
+        ("--clusters A->B", "--clusters: 'A->B' is not a valid alias of a cluster"),
         ("--brokers many", "--brokers: 'many' is not a number"),
         ("--brokers 0", "--brokers: a cluster has one broker or more, not 0"),
         ("--brokers C=3", "--brokers: there is no cluster 'C'; the clusters are A, B"),
@@ -159,8 +160,8 @@ def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_com
         ("--set C:thing=1", "--set: there is no cluster 'C'; the clusters are A, B"),
         ("--heap 1", "--heap: a broker needs 64 MB of heap or more, not 1"),
         ("--write /nowhere/mm2.properties", "--write: /nowhere is not a folder"),
-        (f"--write {__file__}", f"--write: {__file__} is there already and no sandbox wrote it"),
-        ("--clusters A --write x", "--write: mirroring takes two clusters, see --clusters"),
+        (f"--write {__file__}", f"--write: {__file__} exists and was not written by a sandbox"),
+        ("--clusters A --write x", "--write: mirroring needs two clusters, see --clusters"),
     ],
 )
 def test_a_bad_option_is_named_in_one_line(options: str, message: str) -> None:

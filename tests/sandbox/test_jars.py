@@ -1,4 +1,4 @@
-"""The cache of jars, with a stand-in for Java: a script that does what Ivy would, and notes that it was started."""
+"""The cache of jars, with a fake Java: a script that acts like Ivy and records each start."""
 
 import multiprocessing
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from heliograph.sandbox import SandboxError, classpath, fetch
 from heliograph.sandbox.jars import cache_directory
 from heliograph.sandbox.java import find_java
-from sandbox.watching import wait_for
+from waiting import until
 
 WANTED = "org.example:thing:1.0"
 
@@ -71,10 +71,10 @@ def test_a_fetch_that_is_killed_leaves_nothing(notes: Path) -> None:
     code = f"from heliograph.sandbox import fetch; fetch({WANTED!r})"
     notes.with_name("java").joinpath("bin/java").write_text('#!/bin/sh\necho $$ > "$NOTES"\nexec sleep 60\n')
     with subprocess.Popen([sys.executable, "-c", code]) as fetching:
-        wait_for(notes.exists)
+        until(notes.exists)
         assert list(cache_directory().glob("unfinished-*"))
         fetching.kill()
-    wait_for(lambda: not list(cache_directory().glob("unfinished-*")))
+    until(lambda: not list(cache_directory().glob("unfinished-*")))
 
 
 def test_a_class_path_is_always_in_the_same_order(notes: Path) -> None:

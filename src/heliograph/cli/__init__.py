@@ -1,8 +1,8 @@
-"""The commands. Each reads its options, calls the packages below, and turns the outcome into words and an exit status.
+"""The commands. Each reads its options, calls the packages below, and prints the result.
 
-Exit statuses: 0 done or stopped by a signal, 1 failed (with --until-caught-up: something could not be mirrored; in the
-demo: something differs; in the status: something is stopped, or nothing runs; of groups: one is not synced; of offsets:
-a partition cannot go on), 2 wrong options, configuration or addresses.
+Exit statuses: 0 done or stopped by a signal; 1 failed (`run --until-caught-up`: something could not be mirrored;
+`demo`: source and mirror differ; `status`: a flow does not run or something is stopped; `groups`: a group is not
+synced; `offsets`: a partition cannot be copied); 2 wrong options, configuration or addresses.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from heliograph import __version__
 
 _STYLE: Any = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
-# The command and the module that has it: read when it is called, as each needs other libraries.
+# Command to module. A module is imported when its command is called, because each needs different libraries.
 _MODULES = {
     "run": "run",
     "serve": "serve",
@@ -37,17 +37,17 @@ _MODULES = {
 class _Commands(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name) for name in _MODULES}  # so far only their names
+        self.commands = {name: TyperCommand(name) for name in _MODULES}  # only names; get_command loads the rest
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if super().get_command(ctx, cmd_name) is None:
             return None
-        found = getattr(importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}"), cmd_name)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
-        one = typer.Typer(**_STYLE)
-        one.command(cmd_name)(found)
-        return typer.main.get_command(one)
+        command = getattr(importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}"), cmd_name)
+        if isinstance(command, typer.Typer):
+            return typer.main.get_group(command)
+        single = typer.Typer(**_STYLE)
+        single.command(cmd_name)(command)
+        return typer.main.get_command(single)
 
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""Which flow of a file a command is about, and what in it; and asking several flows at once."""
+"""Chooses the flows of a file that a command is about, and asks several flows at once."""
 
 import asyncio
 import difflib
@@ -22,37 +22,37 @@ def loaded(file: Path) -> Deployment:
         fail(str(error), 2)
 
 
-def choose(deployment: Deployment, flow: str | None, name: str | None) -> tuple[tuple[Flow, ...], str | None]:
-    """The flows, and the name of a group or topic in them. Both may be left out, so a first word that is no flow's name
-    is that of something in all of them."""
-    flows = tuple(one for one in deployment.flows if one.reads_source)
-    if flow is None:
+def choose(deployment: Deployment, flow_name: str | None, name: str | None) -> tuple[tuple[Flow, ...], str | None]:
+    """The chosen flows, and the name of a group or topic. Both arguments are optional: a first argument that is not the
+    name of a flow names a group or topic in all flows."""
+    flows = tuple(flow for flow in deployment.flows if flow.reads_source)
+    if flow_name is None:
         return flows, None
-    known = [one.name for one in flows]
-    if flow in known:
-        return tuple(one for one in flows if one.name == flow), name
-    cut = next((one for one in known if one.startswith(f"{flow}>")), None)
+    known_names = [flow.name for flow in flows]
+    if flow_name in known_names:
+        return tuple(flow for flow in flows if flow.name == flow_name), name
+    cut = next((known for known in known_names if known.startswith(f"{flow_name}>")), None)
     if cut is not None:
-        fail(f"write the flow in quotes, '{cut}': the shell takes what follows > for a file to write to", 2)
-    if name is not None or "->" in flow:
-        near = difflib.get_close_matches(flow, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        fail(f"{deployment.file} has no flow {flow}; {hint}", 2)
-    return flows, flow
+        fail(f"write the flow in quotes, '{cut}': the shell redirects output at the > sign", 2)
+    if name is not None or "->" in flow_name:
+        near = difflib.get_close_matches(flow_name, known_names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known_names)}"
+        fail(f"{deployment.file} has no flow {flow_name}; {hint}", 2)
+    return flows, flow_name
 
 
 async def answers(questions: Iterable[Awaitable[T]], no_answer: type[Exception], say: bool = False) -> list[T]:
-    """What flows answer, as long as one of them has an answer; `say` tells why others have none."""
-    found, missing = [], []
-    for one in await asyncio.gather(*questions, return_exceptions=True):
-        if isinstance(one, no_answer):
-            missing.append(one)
-        elif isinstance(one, BaseException):
-            raise one
+    """The results of all flows that have one; `say` prints why others have none. Raises `no_answer` if none has."""
+    results, missing = [], []
+    for result in await asyncio.gather(*questions, return_exceptions=True):
+        if isinstance(result, no_answer):
+            missing.append(result)
+        elif isinstance(result, BaseException):
+            raise result
         else:
-            found.append(one)
-    if missing and not found:
+            results.append(result)
+    if missing and not results:
         raise missing[0]
-    for one in missing if say else ():
-        typer.echo(f"heliograph: {one}", err=True)
-    return found
+    for error in missing if say else ():
+        typer.echo(f"heliograph: {error}", err=True)
+    return results

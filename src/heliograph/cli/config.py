@@ -1,4 +1,4 @@
-"""`heliograph config`: what files ask for, where each value comes from, and the same in another format."""
+"""`heliograph config`: shows the flows of files, where each value comes from, and the flows in another format."""
 
 import dataclasses
 import json
@@ -10,14 +10,14 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.secrets import shown
-from heliograph.config.read.formats import read_all
-from heliograph.config.read.settings import Settings
-from heliograph.config.resolve.deployment import assemble
-from heliograph.config.show.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
-from heliograph.config.show.explain import ExplainedValue, Explanation, explain
-from heliograph.config.show.outline import addresses, class_name, outline
+from heliograph.config.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
+from heliograph.config.deployment import assemble
+from heliograph.config.document import Document
+from heliograph.config.explain import Explanation, Found, explain
+from heliograph.config.formats import read_all
+from heliograph.config.outline import addresses, class_name, outline
+from heliograph.config.secrets import shown
+from heliograph.config.setting import Scope
 from heliograph.model.flow import CHECKPOINT, DEFAULT_CONFIG_PROPERTIES_EXCLUDE, HEARTBEAT, SOURCE, Cluster, Flow
 from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import ReplicationPolicy
@@ -38,22 +38,22 @@ def config(
     ],
     key: Annotated[
         str | None,
-        typer.Option("--explain", metavar="KEY", help="Say where the value of a setting comes from, for each flow."),
+        typer.Option("--explain", metavar="KEY", help="Show where the value of a setting comes from, for each flow."),
     ] = None,
     to: Annotated[Format | None, typer.Option("--to", help="Print the same flows in another format.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Show the clusters and flows of FILE as they would run. Talks to no cluster.
+    """Show the clusters and flows of FILE as they would run. Connects to no cluster.
 
-    Secrets are never shown, and with --to references such as ${env:NAME} stay as they are written. The exit status is 2
-    if FILE cannot be run, or KEY is no setting.
+    Secrets are never shown, and --to keeps references such as ${env:NAME} unresolved. The exit status is 2 if FILE
+    cannot be run, or KEY is not a setting.
 
     Example: heliograph config mm2.properties --explain topics
 
     Example: heliograph config mm2.properties --to connect
     """
     if key is not None and to is not None:
-        fail("--explain and --to do not go together", 2)
+        fail("--explain and --to cannot be combined", 2)
     try:
         document = read_all(files)
         deployment = assemble(document)
@@ -97,34 +97,34 @@ def explained(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _where(found: ExplainedValue) -> str:
-    return f"from {found.place}, {found.written}" if found.written else "the default"
+def _where(value: Found) -> str:
+    return f"from {value.place}, {value.written}" if value.written else "the default"
 
 
-def described(document: Settings, deployment: Deployment) -> list[str]:
+def described(document: Document, deployment: Deployment) -> list[str]:
     lines = [f"clusters of {deployment.file}"]
     for cluster in deployment.clusters.values():
         lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or 'no address'}")
         lines += [f"    {name} = {value}" for name, value in _settings_of(document, cluster)]
     for flow in deployment.flows:
         lines += ["", *_flow(flow)]
-    for beat in deployment.heartbeat_only_flows:
+    for beat in deployment.beats:
         every = _every(beat.heartbeats.every)
         lines += ["", f"{beat.name}: writes heartbeats only, {every}"]
     return lines
 
 
-def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:
-    """What the file has for a cluster besides its address."""
+def _settings_of(document: Document, cluster: Cluster) -> list[tuple[str, str]]:
+    """The settings of a cluster in the file, except its address."""
     return [
         (address.name, shown(address.name, entry.value))
-        for address, entry in document.entries.items()
+        for address, entry in document.values.entries.items()
         if address.scope is Scope.CLUSTER and address.owner == cluster.alias and address.name != "bootstrap.servers"
     ]
 
 
 def _flow(flow: Flow) -> list[str]:
-    parts = [words for part, words in _PARTS.items() if part in flow.parts]
+    parts = [description for part, description in _PARTS.items() if part in flow.parts]
     rows = [
         ("topics", _names(flow.topics)),
         ("mirror of 'x'", f"'{flow.mirror_name('x')}', by {_policy(flow.policy)}"),

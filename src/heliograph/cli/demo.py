@@ -1,4 +1,4 @@
-"""`heliograph demo`: what a newcomer sees first. Two clusters, mirrored both ways under load, then compared."""
+"""`heliograph demo`: mirrors two clusters both ways under load, then compares them."""
 
 import asyncio
 import logging
@@ -38,24 +38,24 @@ west->east.topics = orders, payments
 
 replication.factor = 1
 refresh.topics.interval.seconds = 5
-# So that the records that are counted are the shops'.
+# Without heartbeats, only the records of the shops are counted.
 emit.heartbeats.enabled = false
 """
 
 _NEXT = """
 Next, on clusters of your own:
-  heliograph run mm2.properties --until-caught-up   copy what is there, then end
+  heliograph run mm2.properties --until-caught-up   copy all existing records, then end
   heliograph run mm2.properties                     mirror until Ctrl-C
-  heliograph sandbox                                two empty clusters to try things on
+  heliograph sandbox                                start two empty clusters to experiment with
 """
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(min=1, help="How long to produce.")] = 20.0,
-    keep: Annotated[bool, typer.Option("--keep", help="Go on after the check, until Ctrl-C.")] = False,
+    seconds: Annotated[float, typer.Option(min=1, help="How long to produce records.")] = 20.0,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep mirroring after the check, until Ctrl-C.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also log details.")] = False,
 ) -> None:
-    """Start two clusters, mirror them both ways while orders come in, and check every byte.
+    """Start two clusters, mirror them both ways while producers write, and compare every byte.
 
     Example: heliograph demo --seconds 30
     """
@@ -88,9 +88,9 @@ class Demo:
         self._interrupted = False
 
     async def show(self, seconds: float, keep: bool) -> bool:
-        """Whether mirror and source were identical; an interrupted demo counts as fine."""
-        for one in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(one, self._interrupt)
+        """Returns whether mirror and source are identical; true if interrupted."""
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signal_number, self._interrupt)
         shops = [Shop(client) for client in self._clients]
         for shop in shops:
             await shop.open()
@@ -100,7 +100,7 @@ class Demo:
         try:
             fine = await self._acts(shops, selling, mirroring, seconds)
             if keep and fine and not self._interrupted:
-                self._console.print(f"mirroring on; its file is {self._file}; Ctrl-C ends everything")
+                self._console.print(f"still mirroring, from {self._file}; Ctrl-C ends everything")
                 selling = [asyncio.create_task(Shop(client).run()) for client in self._clients]
                 await self._table("mirroring both ways", mirroring, lambda: False)
             return fine
@@ -142,7 +142,7 @@ class Demo:
         copied = sum(flow.records for flow in flows)
         self._console.print(
             f"mirrored: {copied:,} records, {size(sum(flow.size for flow in flows))}, in {len(flows)} flows with "
-            f"{sum(flow.mirrors for flow in flows)} mirrors; {number(copied / elapsed)} records/s, as they came",
+            f"{sum(flow.mirrors for flow in flows)} mirrors; {number(copied / elapsed)} records/s",
             soft_wrap=True,
         )
         if fine:
@@ -166,9 +166,9 @@ class Demo:
     async def _identical(self) -> bool:
         records = total = 0
         differences = []
-        for flow, one in self._pairs():
+        for flow, partition in self._pairs():
             source, target = ClusterClient(flow.source), ClusterClient(flow.target)
-            compared = await compare(source, target, one)
+            compared = await compare(source, target, partition)
             source.close()
             target.close()
             records += compared.records

@@ -1,4 +1,4 @@
-"""`heliograph groups`: where consumer groups stand on both clusters, and why one is not synced."""
+"""`heliograph groups`: offsets of consumer groups on both clusters, and why a group is not synced."""
 
 import asyncio
 import dataclasses
@@ -32,16 +32,16 @@ _EXACT = ("source\noffset", "mirror\noffset", "target\nhas", "mirror\nend")
 def groups(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=FILES, show_default=False)],
     flow: Annotated[str | None, typer.Argument(metavar="FLOW", help="Such as 'A->B', in quotes.")] = None,
-    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Show every partition of this one.")] = None,
-    sync: Annotated[bool, typer.Option("--sync", help="First translate and sync once, now. Writes.")] = False,
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Show every partition of this group.")] = None,
+    sync: Annotated[bool, typer.Option("--sync", help="First translate and sync once, now. This writes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show the consumer groups of each flow's source: what they have committed, where that is in the mirrors, what the
-    target has for them, and if they are not synced, why, and what would change it.
+    """Show the consumer groups of each flow's source: committed offsets, their position in the mirrors, the offsets on
+    the target, and for a group that is not synced the reason and the remedy.
 
-    Only looks, unless --sync is given: that writes checkpoints and offsets once, as the running flow does, never for a
-    group in use and never backwards; also where sync.group.offsets.enabled is false. The exit status is 1 if a group is
-    not synced, but for those that the file leaves out.
+    Writes nothing without --sync. With --sync, writes checkpoints and offsets once, as the running flow does: never for
+    a group in use, never backwards. This also works if sync.group.offsets.enabled is false. The exit status is 1 if a
+    group is not synced, except groups that the file excludes.
 
     Example: heliograph groups mm2.properties
 
@@ -50,61 +50,74 @@ def groups(
     deployment = loaded(file)
     flows, name = choose(deployment, flow, group)
     try:
-        found = asyncio.run(_look(flows, name, sync))
+        reports = asyncio.run(_look(flows, name, sync))
     except NoAnswer as error:
         fail(str(error), 2)
     except WireError as error:
         fail(f"{deployment.file}: {error}", 2)
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(one) for one, _written in found]))
+        typer.echo(json.dumps([dataclasses.asdict(report) for report, _written in reports]))
     else:
         console = Console()
-        for one, written in found:
-            _show(console, one, name)
+        for report, written in reports:
+            _show(console, report, name)
             if written is not None:
                 console.print(f"--sync wrote offsets of {counted(written, 'group')}", highlight=False)
-    all_answered = name is not None or len(found) == len(flows)
-    if not (all_answered and all(each.synced or each.left_out for one, _written in found for each in one.groups)):
+    all_answered = name is not None or len(reports) == len(flows)
+    if not (
+        all_answered
+        and all(standing.synced or standing.left_out for report, _written in reports for standing in report.groups)
+    ):
         raise typer.Exit(1)
 
 
 async def _look(flows: tuple[Flow, ...], group: str | None, sync: bool) -> list[tuple[FlowGroups, int | None]]:
-    """For each flow also of how many groups offsets were written. Of several flows, those that have an answer."""
+    """The report of each flow that has one, and with --sync the number of groups whose offsets were written."""
 
-    async def one(flow: Flow) -> tuple[FlowGroups, int | None]:
+    async def report_of(flow: Flow) -> tuple[FlowGroups, int | None]:
         written = len((await sync_now(flow, group)).written) if sync else None
         return await look_at_groups(flow, group), written
 
-    return await answers(map(one, flows), NoAnswer, say=group is None)
+    return await answers(map(report_of, flows), NoAnswer, say=group is None)
 
 
-def _show(console: Console, found: FlowGroups, group: str | None) -> None:
-    console.print(found.flow, style="bold", highlight=False)
+def _show(console: Console, report: FlowGroups, group: str | None) -> None:
+    console.print(report.flow, style="bold", highlight=False)
     if group is not None:
-        for one in found.groups:
-            _show_one(console, one)
+        for standing in report.groups:
+            _show_one(console, standing)
         return
-    shown = [one for one in found.groups if not one.left_out]
+    shown = [standing for standing in report.groups if not standing.left_out]
     if shown:
         console.print(_overview(shown))
-    _reasons(console, ((f"{one.state}: {one.text}", one.advice, one.group) for one in shown if not one.synced))
-    left_out = Counter(one.text for one in found.groups if one.left_out)
+    _reasons(
+        console,
+        (
+            (f"{standing.state}: {standing.text}", standing.advice, standing.group)
+            for standing in shown
+            if not standing.synced
+        ),
+    )
+    left_out = Counter(standing.text for standing in report.groups if standing.left_out)
     for text, count in sorted(left_out.items()):
         console.print(f"{counted(count, 'group')} left out: {text}", style="dim", highlight=False)
-    synced = sum(one.synced for one in shown)
+    synced = sum(standing.synced for standing in shown)
     console.print(f"{synced} of {counted(len(shown), 'group')} synced", highlight=False)
 
 
-def _overview(some: Iterable[GroupStanding]) -> Table:
+def _overview(standings: Iterable[GroupStanding]) -> Table:
     table = Table(expand=False)
     table.add_column("group", overflow="fold")
     for name in ("parts", "synced", "lag on\nsource", "lag on\nmirror"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    for one in some:
-        synced = sum(row.state == "synced" for row in one.partitions)
-        lags = _total(row.source_lag for row in one.partitions), _total(row.mirror_lag for row in one.partitions)
-        table.add_row(one.group, str(len(one.partitions)), str(synced), *lags, _state(one.state))
+    for standing in standings:
+        synced = sum(row.state == "synced" for row in standing.partitions)
+        lags = (
+            _total(row.source_lag for row in standing.partitions),
+            _total(row.mirror_lag for row in standing.partitions),
+        )
+        table.add_row(standing.group, str(len(standing.partitions)), str(synced), *lags, _state(standing.state))
     return table
 
 
@@ -116,7 +129,7 @@ def _show_one(console: Console, group: GroupStanding) -> None:
         table.add_column(name, justify="right", overflow="fold")
     table.add_column("state", no_wrap=True)
     for row in group.partitions:
-        exact = (_text(one) for one in (row.source_offset, row.mirror_offset, row.target_offset, row.mirror_end))
+        exact = (_text(offset) for offset in (row.source_offset, row.mirror_offset, row.target_offset, row.mirror_end))
         lags = (_total([row.source_lag]), _total([row.mirror_lag]))
         table.add_row(f"{row.topic}-{row.partition}", *exact, *lags, _state(row.state))
     if group.partitions:
@@ -133,7 +146,7 @@ def _reason_of(row: GroupPartition) -> tuple[str, str, str]:
 
 
 def _reasons(console: Console, some: Iterable[tuple[str, str, str]]) -> None:
-    """Each once, with those that it is about."""
+    """Prints each reason once, with the names it applies to."""
     about: dict[tuple[str, str], list[str]] = {}
     for text, advice, name in some:
         about.setdefault((text, advice), []).append(name)
@@ -153,5 +166,5 @@ def _text(value: int | None) -> str:
 
 
 def _total(lags: Iterable[int | None]) -> str:
-    known = [one for one in lags if one is not None]
-    return number(sum(known)) if known else "-"
+    known_lags = [lag for lag in lags if lag is not None]
+    return number(sum(known_lags)) if known_lags else "-"

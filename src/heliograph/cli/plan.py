@@ -1,4 +1,4 @@
-"""What `heliograph run --plan` prints."""
+"""The output of `heliograph run --plan`."""
 
 import asyncio
 import dataclasses
@@ -13,7 +13,7 @@ from heliograph.service.flow_plan import FlowPlan, plan_flow
 
 
 def show_plan(deployment: Deployment, as_json: bool) -> None:
-    """Ask both clusters of every flow, and change nothing."""
+    """Reads both clusters of every flow, and changes nothing."""
 
     async def ask() -> list[FlowPlan]:
         flows = (*deployment.flows, *deployment.heartbeat_only_flows)
@@ -21,44 +21,44 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
 
     plans = asyncio.run(ask())
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(one) for one in plans]))
+        typer.echo(json.dumps([dataclasses.asdict(plan) for plan in plans]))
         return
-    for one in plans:
-        typer.echo(f"{one.flow}:")
-        for line in _lines(one) or ["nothing to create, to change or to copy"]:
+    for plan in plans:
+        typer.echo(f"{plan.flow}:")
+        for line in _lines(plan) or ["nothing to create, change or copy"]:
             typer.echo(f"  {line}")
     typer.echo("Nothing was changed.")
 
 
-def _lines(one: FlowPlan) -> list[str]:
-    return [*_topics(one), *_records(one)]
+def _lines(plan: FlowPlan) -> list[str]:
+    return [*_topics(plan), *_records(plan)]
 
 
-def _topics(one: FlowPlan) -> Iterator[str]:
-    for name in one.internal:
+def _topics(plan: FlowPlan) -> Iterator[str]:
+    for name in plan.internal:
         yield f"create internal topic {name}"
-    for mirror, partitions in sorted(one.create.items()):
+    for mirror, partitions in sorted(plan.create.items()):
         yield f"create mirror {mirror} with {partitions} partitions"
-    for mirror, partitions in sorted(one.grow.items()):
+    for mirror, partitions in sorted(plan.grow.items()):
         yield f"grow mirror {mirror} to {partitions} partitions"
-    for mirror, changes in sorted(one.settings.items()):
+    for mirror, changes in sorted(plan.settings.items()):
         for key, value in sorted(changes.items()):
             yield f"change mirror {mirror}: {key} {'to its default' if value is None else f'= {value}'}"
-    if one.access_rules:
-        yield f"create {one.access_rules} access rules"
+    if plan.access_rules:
+        yield f"create {plan.access_rules} access rules"
 
 
-def _records(one: FlowPlan) -> Iterator[str]:
-    for text in one.taken_over:
+def _records(plan: FlowPlan) -> Iterator[str]:
+    for text in plan.taken_over:
         yield f"take over from MirrorMaker 2: {text}"
-    for partition, why in sorted(one.refused.items()):
+    for partition, why in sorted(plan.refused.items()):
         yield f"NOT copied: {partition}: {why}"
-    if one.copy:
-        most = sorted(one.copy.items(), key=lambda item: -item[1])
-        yield f"copy {number(sum(one.copy.values()))} offsets of {len(one.copy)} topics"
+    if plan.copy:
+        most = sorted(plan.copy.items(), key=lambda item: -item[1])
+        yield f"copy {number(sum(plan.copy.values()))} offsets of {len(plan.copy)} topics"
         for topic, count in most[:10]:
             yield f"  {topic}: {number(count)}"
         if len(most) > 10:
             yield f"  and {len(most) - 10} more"
-    if one.groups:
-        yield f"translate offsets of up to {one.groups} consumer groups"
+    if plan.groups:
+        yield f"translate offsets of up to {plan.groups} consumer groups"

@@ -1,4 +1,4 @@
-"""The commands that ask a running Heliograph over its REST address: connectors, pause, resume, restart, logs."""
+"""The commands that use the REST API of a running Heliograph: connectors, pause, resume, restart, logs."""
 
 import json
 import urllib.error
@@ -20,13 +20,13 @@ _TIMEOUT = 30.0
 _STYLES = {"RUNNING": "green", "FAILED": "bold red"}
 
 Rest = Annotated[
-    str, typer.Option("--rest", metavar="URL", envvar="HELIOGRAPH_REST", help="Where Heliograph's REST API is.")
+    str, typer.Option("--rest", metavar="URL", envvar="HELIOGRAPH_REST", help="Address of Heliograph's REST API.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="NAME...", help="Connectors, or flows such as 'A->B' with all of theirs.", show_default=False
+        metavar="NAME...", help="Connectors, or flows such as 'A->B' with all their connectors.", show_default=False
     ),
 ]
 Topics = Annotated[
@@ -36,7 +36,7 @@ Topics = Annotated[
 
 
 class NoAnswer(Exception):
-    """In one line, and with the exit status for it."""
+    """The reason in one line, and the exit status for it."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class NoAnswer(Exception):
 
 
 def ask(rest: str, method: str, path: str, body: object = None) -> Any:
-    """What the answer's JSON says; None for an empty answer. An error is told, and ends the command."""
+    """The decoded JSON of the answer; None for an empty answer. Prints an error and ends the command."""
     try:
         return answer_of(rest, method, path, body)
     except NoAnswer as error:
@@ -52,7 +52,7 @@ def ask(rest: str, method: str, path: str, body: object = None) -> Any:
 
 
 def answer_of(rest: str, method: str, path: str, body: object = None) -> Any:
-    """The same; raises NoAnswer."""
+    """The same, but raises NoAnswer."""
     url = rest if "://" in rest else f"http://{rest}"
     data = None if body is None else json.dumps(body).encode()
     headers = {} if data is None else {"Content-Type": "application/json"}
@@ -77,38 +77,38 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 
 def connectors(rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
-    """Show the connectors of a running Heliograph (or of a Connect worker), their tasks and why something failed.
+    """Show the connectors of a running Heliograph (or of a Connect worker), their tasks, and why one failed.
 
     The exit status is 1 if a connector or task has failed.
 
     Example: heliograph connectors --rest http://127.0.0.1:8083
     """
-    found = ask(rest, "GET", "/connectors?expand=status")
-    typer.echo(json.dumps(found)) if as_json else show_connectors(found)
-    if any(state == "FAILED" for one in found.values() for state in _states(one["status"])):
+    by_name = ask(rest, "GET", "/connectors?expand=status")
+    typer.echo(json.dumps(by_name)) if as_json else show_connectors(by_name)
+    if any(state == "FAILED" for connector in by_name.values() for state in _states(connector["status"])):
         raise typer.Exit(1)
 
 
-def show_connectors(found: dict[str, Any], told: Collection[str] = ()) -> None:
-    """With what went wrong, but for what is told elsewhere."""
+def show_connectors(by_name: dict[str, Any], shown_reasons: Collection[str] = ()) -> None:
+    """Prints connectors and the reasons of failures, except those in `shown_reasons`."""
     console = Console()
-    if not found:
+    if not by_name:
         console.print("no connectors")
         return
     table = Table(title="Connectors", title_justify="left")
     table.add_column("connector", overflow="fold")
     table.add_column("state", no_wrap=True)
     table.add_column("tasks", overflow="fold")
-    for name, one in sorted(found.items()):
-        own, *tasks = _states(one["status"])
+    for name, connector in sorted(by_name.items()):
+        own, *tasks = _states(connector["status"])
         counts = ", ".join(f"{tasks.count(state)} {state}" for state in dict.fromkeys(tasks))
         style = "bold red" if "FAILED" in tasks else ""
         table.add_row(name, Text(own, _STYLES.get(own, "yellow")), Text(counts or "none", style))
     console.print(table)
-    for name, one in sorted(found.items()):
-        for part in (one["status"]["connector"], *one["status"]["tasks"]):
+    for name, connector in sorted(by_name.items()):
+        for part in (connector["status"]["connector"], *connector["status"]["tasks"]):
             for line in part.get("trace", "").splitlines():
-                if line in told:
+                if line in shown_reasons:
                     continue
                 console.print(f"{name}: {line}", style="bold red", highlight=False, soft_wrap=True)
 
@@ -118,31 +118,31 @@ def _states(status: dict[str, Any]) -> list[str]:
 
 
 def pause(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
-    """Pause connectors, all of a flow, or single topics of a flow. Mirrors stay, and are gone on with later.
+    """Pause connectors, all connectors of a flow, or single topics of a flow. Mirrors stay; copying resumes later.
 
     Example: heliograph pause 'A->B' --topic orders
     """
-    _change(rest, names, topic or [], as_json, "paused", lambda one: ask(rest, "PUT", f"{one}/pause"))
+    _change(rest, names, topic or [], as_json, "paused", lambda path: ask(rest, "PUT", f"{path}/pause"))
 
 
 def resume(names: Names, topic: Topics = None, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
-    """Have connectors, all of a flow, or single topics of a flow run again.
+    """Resume connectors, all connectors of a flow, or single topics of a flow.
 
     Example: heliograph resume 'A->B'
     """
-    _change(rest, names, topic or [], as_json, "resumed", lambda one: ask(rest, "PUT", f"{one}/resume"))
+    _change(rest, names, topic or [], as_json, "resumed", lambda path: ask(rest, "PUT", f"{path}/resume"))
 
 
 def restart(names: Names, rest: Rest = DEFAULT, as_json: AsJson = False) -> None:
-    """Have connectors, or all of a flow, look at everything anew and begin again, task by task.
+    """Restart connectors, or all connectors of a flow, task by task.
 
     Example: heliograph restart 'A->B.MirrorSourceConnector'
     """
 
-    def again(path: str) -> Any:
+    def restart_one(path: str) -> Any:
         return ask(rest, "POST", f"{path}/restart" + ("" if path.startswith(_OWN) else "?includeTasks=true"))
 
-    _change(rest, names, [], as_json, "restarted", again)
+    _change(rest, names, [], as_json, "restarted", restart_one)
 
 
 def _change(
@@ -152,7 +152,7 @@ def _change(
     changed: list[str] = []
     for name in names:
         if name in known and topics:
-            fail(f"{name} is a connector: --topic goes with a flow such as 'A->B'", 2)
+            fail(f"{name} is a connector: --topic needs a flow such as 'A->B'", 2)
         if name in known:
             change(f"/connectors/{quote(name, safe='')}")
             changed.append(name)
@@ -161,31 +161,33 @@ def _change(
         for path in [f"{flow}/topics/{quote(topic, safe='')}" for topic in topics] or [flow]:
             change(path)
         changed += [f"{name} {topic}" for topic in topics] or [name]
-    typer.echo(json.dumps({done: changed}) if as_json else "\n".join(f"{done} {one}" for one in changed))
+    typer.echo(json.dumps({done: changed}) if as_json else "\n".join(f"{done} {name}" for name in changed))
 
 
-logs = typer.Typer(help="What a running Heliograph logs.", no_args_is_help=True, rich_markup_mode=None)
+logs = typer.Typer(help="The log levels of a running Heliograph.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @logs.callback()
 def _logs() -> None:
-    """What a running Heliograph logs."""
+    """The log levels of a running Heliograph."""
 
 
 @logs.command("level")
 def level(
     new: Annotated[
-        str | None, typer.Argument(metavar="LEVEL", help="DEBUG, INFO, WARN or ERROR; without: show what is set.")
+        str | None, typer.Argument(metavar="LEVEL", help="DEBUG, INFO, WARN or ERROR; without it, levels are shown.")
     ] = None,
-    logger: Annotated[str, typer.Option(help="Only this part, e.g. heliograph.control.")] = "heliograph",
+    logger: Annotated[str, typer.Option(help="Only this logger, e.g. heliograph.control.")] = "heliograph",
     rest: Rest = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
-    """Show or change how much a running Heliograph logs, until it ends.
+    """Show or change the log levels of a running Heliograph, until it ends.
 
     Example: heliograph logs level DEBUG --logger heliograph.control
     """
     if new is not None:
         ask(rest, "PUT", f"/admin/loggers/{quote(logger, safe='')}", {"level": new.upper()})
-    found = {name: one["level"] for name, one in ask(rest, "GET", "/admin/loggers").items()}
-    typer.echo(json.dumps(found) if as_json else "\n".join(f"{name} {one}" for name, one in sorted(found.items())))
+    levels = {name: entry["level"] for name, entry in ask(rest, "GET", "/admin/loggers").items()}
+    typer.echo(
+        json.dumps(levels) if as_json else "\n".join(f"{name} {level}" for name, level in sorted(levels.items()))
+    )

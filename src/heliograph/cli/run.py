@@ -1,4 +1,4 @@
-"""`heliograph run`: mirror what a file says, until stopped."""
+"""`heliograph run`: mirrors the flows of a file until stopped."""
 
 import asyncio
 import dataclasses
@@ -26,11 +26,12 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.read.formats import read_all
-from heliograph.config.read.settings import Settings
-from heliograph.config.resolve.deployment import assemble
+from heliograph.config.deployment import assemble
+from heliograph.config.document import Document
+from heliograph.config.formats import read_all
 from heliograph.control.takeover import StillRunning
 from heliograph.rest.app import make_app
+from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
@@ -45,29 +46,34 @@ log = logging.getLogger(__name__)
 _PORT = 8083
 
 
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)]
+UntilCaughtUp = Annotated[
+    bool, typer.Option("--until-caught-up", help="End when every mirror has reached the source's end as of the start.")
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Print what would be created, changed and copied; change nothing.")]
+Rest = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="127.0.0.1:8083 or the next"),
+]
+NoRest = Annotated[bool, typer.Option("--no-rest", help="Serve no REST API.")]
+AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the result as one JSON line.")]
+
+
 def run(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
-    until_caught_up: Annotated[
-        bool,
-        typer.Option("--until-caught-up", help="End when every mirror has reached the source's end as of the start."),
-    ] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Print what would be created, changed and copied, and change nothing.")
-    ] = False,
-    rest: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="127.0.0.1:8083 or the next"),
-    ] = None,
-    no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST API.")] = False,
+    files: Files,
+    until_caught_up: UntilCaughtUp = False,
+    plan: Plan = False,
+    rest: Rest = None,
+    no_rest: NoRest = False,
     master: Master = None,
     conf: Conf = None,
-    as_json: Annotated[bool, typer.Option("--json", help="At the end, print what was done as one JSON line.")] = False,
+    as_json: AsJson = False,
     log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
 ) -> None:
-    """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM. SIGHUP has FILE be read again.
+    """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM. SIGHUP reloads FILE.
 
-    The REST API is Kafka Connect's; there is no login to it. With --until-caught-up it is served only if an address is
+    The REST API is Kafka Connect's, without authentication. With --until-caught-up it is served only if an address is
     given.
 
     Example: heliograph run mm2.properties --until-caught-up
@@ -75,28 +81,14 @@ def run(
     console = log_console(log_format)
     set_up_logging(console, verbose, log_format)
     settings = spark_settings(conf or [])
-    try:
-        document = read_all(files)
-        deployment = assemble(document)
-    except ConfigError as error:
-        for warning in error.warnings:
-            log.warning("%s", warning)
-        fail(str(error), 2)
-    for warning in deployment.warnings:
-        log.warning("%s", warning)
-    for note in deployment.notes:
-        log.info("%s", note)
+    document, deployment = _load(files)
     if plan:
         try:
             show_plan(deployment, as_json)
         except (StillRunning, WireError) as error:
             fail(f"{deployment.file}: {error}", 1)
         return
-    serving = None
-    if rest and not no_rest:
-        serving = listening(*host_and_port(rest))
-    elif not no_rest and not until_caught_up:
-        serving = listening("127.0.0.1", _PORT, search=True)
+    serving = None if no_rest else _rest_socket(rest, search=not until_caught_up)
     try:
         with gathered_events(deployment.webhook) as events:
             flows, behind = asyncio.run(
@@ -108,8 +100,33 @@ def run(
         fail(f"{deployment.file}: {error}", 1)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
-    stopped = sum(flow.stopped for flow in flows)
-    failed = {topic: why for flow in flows for topic, why in flow.failed_topics.items()}
+    _report(flows, behind, until_caught_up)
+
+
+def _load(files: list[Path]) -> tuple[Document, Deployment]:
+    """Logs what there is to say about the settings. Exits if nothing can be run."""
+    try:
+        document = read_all(files)
+        deployment = assemble(document)
+    except ConfigError as error:
+        for warning in error.warnings:
+            log.warning("%s", warning)
+        fail(str(error), 2)
+    for warning in deployment.warnings:
+        log.warning("%s", warning)
+    for note in deployment.notes:
+        log.info("%s", note)
+    return document, deployment
+
+
+def _rest_socket(rest: str | None, *, search: bool) -> socket.socket | None:
+    """Without an address: the default port or the next free one if `search`, else none."""
+    if rest:
+        return listening(*host_and_port(rest))
+    return listening("127.0.0.1", _PORT, search=True) if search else None
+
+
+def _report(flows: list[FlowStatus], behind: list[str], until_caught_up: bool) -> None:
     for flow in flows:
         log.info(
             "%s: %d records, %d bytes copied to %d mirrors",
@@ -119,16 +136,17 @@ def run(
             flow.mirrors,
             extra={"flow": flow.name},
         )
+    failed = {topic for flow in flows for topic in flow.failed_topics}
     if until_caught_up and (behind or failed):
         names = ", ".join([*sorted(failed), *behind])
-        fail(f"not caught up: {names}; the reasons are in the log above", 1)
-    if stopped:
-        log.warning("%d partitions or topics were stopped; the reasons are in the log above", stopped)
+        fail(f"not caught up: {names}; the log above gives the reasons", 1)
+    if stopped := sum(flow.stopped for flow in flows):
+        log.warning("%d partitions or topics are stopped; the log above gives the reasons", stopped)
 
 
 async def _main(
     files: list[Path],
-    document: Settings,
+    document: Document,
     deployment: Deployment,
     until_caught_up: bool,
     master: str | None,
@@ -138,28 +156,35 @@ async def _main(
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
     running = Supervisor(
-        (*deployment.flows, *deployment.heartbeat_only_flows), master=master, conf=conf, until_caught_up=until_caught_up
+        (*deployment.flows, *deployment.beats), master=master, conf=conf, until_caught_up=until_caught_up
     )
     connectors = Connectors(running, Worker(address(serving) if serving is not None else "heliograph"))
     connectors.adopt(document, deployment)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
     server = None
     if serving is not None:
-        target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
-        server = RestServer(make_app(connectors, ConnectorStates(connectors), events, target), serving)
-    await run_until_stopped(running, console, server, lambda: _read_again(files, connectors))
-    return running.status(), [f"{flow} {one}" for flow, one in running.behind()]
+        target = (*deployment.flows, *deployment.beats)[0].target
+        health = Health(running, lambda: _targets(running))
+        app = make_app(connectors, ConnectorStates(connectors), events, target, health)
+        server = RestServer(app, serving)
+    await run_until_stopped(running, console, server, lambda: _reload(files, connectors))
+    return running.status(), [f"{flow} {partition}" for flow, partition in running.behind()]
 
 
-def _read_again(files: list[Path], connectors: Connectors) -> None:
-    """On SIGHUP. A file that cannot be run changes nothing."""
+def _targets(running: Supervisor) -> list[Storage]:
+    """Ledgers and signals are on the targets."""
+    return [Storage(target) for target in {flow.target.alias: flow.target for flow in running.copying()}.values()]
+
+
+def _reload(files: list[Path], connectors: Connectors) -> None:
+    """On SIGHUP. A file with errors changes nothing."""
     try:
         document = read_all(files)
         deployment = assemble(document)
     except ConfigError as error:
-        log.error("%s; everything goes on as before", error)
+        log.error("%s; the flows run on unchanged", error)
         return
     for warning in deployment.warnings:
         log.warning("%s", warning)
-    log.info("%s was read again: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
+    log.info("%s reloaded: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
     connectors.adopt(document, deployment)

@@ -1,4 +1,4 @@
-"""What a person sees while something runs: log lines, a line of progress, the live table. No decisions here."""
+"""What an operator sees: log lines, a line of progress, the live table. Decides nothing."""
 
 import logging
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ _PLAIN = "%(asctime)s %(levelname)-7s %(message)s"
 
 
 def log_console(log_format: LogFormat) -> Console:
-    """Where log lines go; nothing moves on it between lines of JSON."""
+    """Where log lines go. For JSON it is not a terminal, so that no live display mixes with the lines."""
     return Console(stderr=True, force_terminal=False if log_format == LogFormat.JSON else None)
 
 
 def set_up_logging(console: Console, verbose: bool, log_format: LogFormat = LogFormat.TEXT) -> None:
-    """Lines above the live display on a terminal, plain lines with a time otherwise, or JSON; always on stderr."""
+    """Logs to stderr: above the live display on a terminal, plain lines with a time elsewhere, or JSON."""
     if log_format == LogFormat.JSON:
         plain = logging.StreamHandler()
         plain.setFormatter(JsonFormatter())
@@ -44,22 +44,22 @@ def set_up_logging(console: Console, verbose: bool, log_format: LogFormat = LogF
 
 
 def _not_from_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs stack traces through the root logger when the JVM is ended before it; what matters we say ourselves."""
+    """Py4J logs stack traces through the root logger if the JVM ends first. Heliograph logs the cause itself."""
     return "py4j" not in record.pathname
 
 
 def fail(text: str, status: int) -> NoReturn:
-    """One line on stderr, and the end of the command."""
+    """Prints one line to stderr and ends the command."""
     typer.echo(f"heliograph: {text}", err=True)
     raise typer.Exit(status)
 
 
 def progress_line(flows: Sequence[FlowStatus]) -> str:
     """All flows in one line: `A->B 12 mirrors, 1.2 M records/s, 130 MB/s, lag 3.4 k`."""
-    return "; ".join(_one(flow) for flow in flows)
+    return "; ".join(_progress(flow) for flow in flows)
 
 
-def _one(flow: FlowStatus) -> str:
+def _progress(flow: FlowStatus) -> str:
     parts = [
         f"{flow.name} {flow.mirrors} mirror{'' if flow.mirrors == 1 else 's'}",
         f"{number(flow.records_per_second)} records/s",

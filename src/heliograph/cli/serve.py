@@ -1,4 +1,4 @@
-"""`heliograph serve`: in the place of a Connect worker, with the connectors that are posted to it."""
+"""`heliograph serve`: replaces a Connect worker and runs the connectors that are posted to it."""
 
 import asyncio
 import logging
@@ -23,9 +23,10 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError
-from heliograph.config.read.worker_file import StorageTopic, WorkerFile, load_worker
+from heliograph.config.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
 from heliograph.rest.app import make_app
+from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import RestServer, address
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
@@ -44,18 +45,19 @@ def serve(
         typer.Argument(metavar="FILE", help="A Connect worker's connect-distributed.properties.", show_default=False),
     ],
     rest: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Listen here.", show_default="the file's listeners")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="the file's listeners"),
     ] = None,
     master: Master = None,
     conf: Conf = None,
     log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
 ) -> None:
-    """Take the place of a Kafka Connect worker: run MirrorMaker 2's connectors that are posted to its REST API.
+    """Replace a Kafka Connect worker: run the MirrorMaker 2 connectors that are posted to the REST API.
 
-    Connectors and their wanted states are kept where Connect keeps them, in the topics that FILE names; those that
-    Connect has left there are run. Connect's own workers of the same group must be stopped. There is no login: whoever
-    reaches the address can change everything.
+    Connectors and their target states are stored where Connect stores them, in the topics that FILE names; connectors
+    that Connect has stored there are run. Stop all Connect workers of the same group first. The REST API has no
+    authentication: whoever reaches the address can change everything.
 
     Example: heliograph serve connect-distributed.properties
     """
@@ -88,7 +90,8 @@ async def _main(
     client = ClusterClient(file.cluster)
     try:
         store = ConnectStore(client, file.group, file.configs.name, file.status.name)
-        stored = await store.open(dict(map(_topic, (file.configs, file.offsets, file.status))))
+        topics = dict(map(_topic, (file.configs, file.offsets, file.status)))
+        stored = await store.open(topics)
         running = Supervisor((), master=master, conf=conf, stays=True)
         id_ = address(serving) if elsewhere else file.advertised
         worker = Worker(id_, file.settings, file.offsets.name, file.group)
@@ -96,16 +99,17 @@ async def _main(
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
         states = ConnectorStates(connectors)
-        telling = asyncio.create_task(states.keep_writing(store))
+        status_writer = asyncio.create_task(states.keep_telling(store))
         try:
-            server = RestServer(make_app(connectors, states, events, file.cluster), serving)
+            health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
+            server = RestServer(make_app(connectors, states, events, file.cluster, health), serving)
             await run_until_stopped(running, console, server)
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            status_writer.cancel()
+            await asyncio.gather(status_writer, return_exceptions=True)
     finally:
         client.close()
 
 
-def _topic(one: StorageTopic) -> tuple[str, tuple[int, int]]:
-    return one.name, (one.partitions, one.replication_factor)
+def _topic(topic: StorageTopic) -> tuple[str, tuple[int, int]]:
+    return topic.name, (topic.partitions, topic.replication_factor)

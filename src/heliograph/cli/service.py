@@ -1,4 +1,4 @@
-"""What `heliograph run` and `heliograph serve` have in common: Spark's options, the address, and the end of it."""
+"""Shared by `heliograph run` and `heliograph serve`: Spark's options, the REST address, events and signals."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be given several times.", show_default=False),
 ]
-Logs = Annotated[LogFormat, typer.Option("--log-format", help="Lines for people, or one JSON object per line.")]
+Logs = Annotated[LogFormat, typer.Option("--log-format", help="Plain text, or one JSON object per line.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also log details and what Spark prints.")]
 
 
@@ -60,7 +60,7 @@ def listening(host: str, port: int, *, search: bool = False) -> socket.socket:
 
 @contextmanager
 def gathered_events(webhook: str) -> Iterator[Events]:
-    """What happens from now on; warnings and errors are posted to the webhook, if there is one."""
+    """Collects events from now on. Posts warnings and errors to the webhook, if there is one."""
     events = Events()
     logging.getLogger("heliograph").addHandler(events)
     notifier = Notifier(webhook) if webhook else None
@@ -80,7 +80,7 @@ async def run_until_stopped(
     server: RestServer | None,
     hang_up: Callable[[], None] | None = None,
 ) -> None:
-    """Run it with its API, and end on SIGTERM and SIGINT; SIGHUP calls `hang_up`."""
+    """Runs the flows and the REST API until SIGTERM or SIGINT. SIGHUP calls `hang_up`."""
     loop = asyncio.get_running_loop()
 
     def end() -> None:

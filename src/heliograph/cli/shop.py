@@ -1,4 +1,4 @@
-"""Lifelike data for the demo: a shop's orders and payments, written to one cluster until told to stop."""
+"""Realistic data for the demo: a shop's orders and payments, written to one cluster until closed."""
 
 import asyncio
 import itertools
@@ -39,16 +39,16 @@ class Shop:
         self._closing = True
 
     async def run(self) -> None:
-        stories = _stories(self._client.cluster.alias)
+        orders = _orders(self._client.cluster.alias)
         for turn in itertools.count():
             if self._closing:
                 return
             codec = _GZIP if turn % 4 == 0 else 0
-            await self._write([next(stories) for _ in range(_PER_BATCH)], codec)
+            await self._write([next(orders) for _ in range(_PER_BATCH)], codec)
             await asyncio.sleep(_PAUSE)
 
     async def _write(self, records: list[Record], codec: int) -> None:
-        """The same batch to every partition: what counts here is that it arrives, not what it says."""
+        """Writes the same batch to every partition."""
         batch = encode(records, codec)
         topics = (await self._client.metadata(TOPICS)).topics
         by_leader: dict[int, list[tuple[str, int, list[bytes]]]] = {}
@@ -59,13 +59,13 @@ class Shop:
             if leader < 0:
                 continue
             for answer in await append(await self._client.connection(leader), batches, 10.0):
-                # A new partition's leader may be named before it knows.
+                # A broker names the leader of a new partition before that leader knows it.
                 if answer.error and not BrokerError(answer.error).transient:
                     raise BrokerError(answer.error, answer.message)
                 self.records += 0 if answer.error else len(records)
 
 
-def _stories(place: str) -> Iterator[Record]:
+def _orders(place: str) -> Iterator[Record]:
     """A key, a JSON value, some headers; now and then a tombstone."""
     rng = random.Random(place)
     for order in itertools.count(1):

@@ -1,4 +1,4 @@
-"""`heliograph status`: how flows are doing, as they last said on the target clusters, or as a REST address says."""
+"""`heliograph status`: the state of flows, from their last report on the target clusters or from a REST API."""
 
 import asyncio
 import json
@@ -16,21 +16,22 @@ from heliograph.service.flow_status import FlowStatus, Seen, from_json, last_sta
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
-_OLD = 20.0  # a running flow says something every few seconds
+_OLD = 20.0  # a running flow reports every few seconds
 
 
 def status(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE...", help=f"{FILES} Without: ask --rest.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="FILE...", help=f"{FILES} Without FILE: ask --rest.", show_default=False),
     ] = None,
     rest: Rest = DEFAULT,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show how flows are doing: totals, lag, partitions by state, and what went wrong.
+    """Show the state of flows: totals, lag, partitions by state, and errors.
 
-    With FILE, reads what `heliograph run` writes to the target clusters every five seconds; runs anywhere that can
-    reach them. Without, asks a running Heliograph, and shows its connectors, too. The exit status is 1 if a flow is not
-    running or has a partition or topic that is stopped.
+    With FILE, reads the status that `heliograph run` writes to the target clusters every five seconds; this works from
+    any machine that reaches them. Without FILE, asks a running Heliograph, and shows its connectors, too. The exit
+    status is 1 if a flow is not running or has a stopped partition or topic.
 
     Example: heliograph status mm2.properties
 
@@ -48,10 +49,10 @@ def status(
     except WireError as error:
         fail(f"{deployment.file}: {error}", 2)
     if as_json:
-        typer.echo(json.dumps([_as_json(flow, one) for flow, one in seen]))
+        typer.echo(json.dumps([_as_json(flow, last) for flow, last in seen]))
     else:
         _show(seen)
-    if not all(one is not None and one.age < _OLD and not one.status.stopped for _flow, one in seen):
+    if not all(last is not None and last.age < _OLD and not last.status.stopped for _flow, last in seen):
         raise typer.Exit(1)
 
 
@@ -65,15 +66,15 @@ def _ask(rest: str, as_json: bool) -> None:
         console = Console()
         if copying:
             console.print(flow_table(copying, "Flows"))
-        show_connectors(connectors, {str(refusal) for one in copying for refusal in one.refusals})
-        for one in copying:
-            _details(console, one)
-    if any(flow["trouble"] for flow in flows) or any(one.stopped for one in copying):
+        show_connectors(connectors, {str(refusal) for flow_status in copying for refusal in flow_status.refusals})
+        for flow_status in copying:
+            _details(console, flow_status)
+    if any(flow["trouble"] for flow in flows) or any(flow_status.stopped for flow_status in copying):
         raise typer.Exit(1)
 
 
 async def _look(flows: tuple[Flow, ...]) -> list[tuple[Flow, Seen | None]]:
-    async def one(flow: Flow) -> tuple[Flow, Seen | None]:
+    async def last_of(flow: Flow) -> tuple[Flow, Seen | None]:
         client = ClusterClient(flow.target)
         try:
             await client.connect()
@@ -81,7 +82,7 @@ async def _look(flows: tuple[Flow, ...]) -> list[tuple[Flow, Seen | None]]:
         finally:
             client.close()
 
-    return list(await asyncio.gather(*(one(flow) for flow in flows)))
+    return list(await asyncio.gather(*(last_of(flow) for flow in flows)))
 
 
 def _as_json(flow: Flow, seen: Seen | None) -> dict[str, Any]:
@@ -92,17 +93,17 @@ def _as_json(flow: Flow, seen: Seen | None) -> dict[str, Any]:
 
 def _show(seen: list[tuple[Flow, Seen | None]]) -> None:
     console = Console()
-    known = [one.status for _flow, one in seen if one is not None]
+    known = [last.status for _flow, last in seen if last is not None]
     if known:
         console.print(flow_table(known, "Flows"))
-    for flow, one in seen:
-        if one is None:
+    for flow, last in seen:
+        if last is None:
             console.print(f"{flow.name}: not running, and has not been for an hour", style="bold red", highlight=False)
             continue
-        if one.age >= _OLD:
-            text = f"{flow.name}: not running; the above is from {one.age:.0f} s ago"
+        if last.age >= _OLD:
+            text = f"{flow.name}: not running; the above is from {last.age:.0f} s ago"
             console.print(text, style="bold red", highlight=False)
-        _details(console, one.status)
+        _details(console, last.status)
 
 
 def _details(console: Console, flow: FlowStatus) -> None:

@@ -1,4 +1,4 @@
-"""`heliograph top`: what a running Heliograph does, live, on one screen."""
+"""`heliograph top`: a running Heliograph live on one screen."""
 
 import time
 from collections import deque
@@ -27,7 +27,7 @@ _LEVELS = {"WARNING": "yellow", "ERROR": "bold red"}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the API said at one moment. Mirrors are with the name of their flow."""
+    """The API's answers at one moment. Each mirror has the name of its flow."""
 
     flows: list[FlowStatus]
     trouble: dict[str, str]
@@ -38,10 +38,10 @@ class Look:
 
 def top(
     rest: Rest = DEFAULT,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="How often to look.")] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Print what there is now, and end.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="How often to refresh.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the current state, and end.")] = False,
 ) -> None:
-    """Show a running Heliograph live: flows, busiest and most lagging mirrors, what happened last. Ctrl-C ends it.
+    """Show a running Heliograph live: flows, busiest and most lagging mirrors, last events. Ctrl-C ends it.
 
     Example: heliograph top --rest http://127.0.0.1:8083
     """
@@ -62,23 +62,25 @@ def top(
             try:
                 look = look_at(rest)
                 remember(history, look)
-            except NoAnswer as error:  # it may be started again just now
+            except NoAnswer as error:  # it may be restarting
                 look = replace(look, trouble={rest: str(error)})
 
 
 def look_at(rest: str) -> Look:
-    found = answer_of(rest, "GET", "/heliograph/v1/flows")
+    flows = answer_of(rest, "GET", "/heliograph/v1/flows")
     busiest: list[tuple[str, dict[str, Any]]] = []
     behind: list[tuple[str, dict[str, Any]]] = []
-    for flow in found:
+    for flow in flows:
         path = f"/heliograph/v1/flows/{quote(flow['name'], safe='')}/mirrors?limit={_SHOWN}"
-        busiest += [(flow["name"], one) for one in answer_of(rest, "GET", f"{path}&order=rate")]
-        behind += [(flow["name"], one) for one in answer_of(rest, "GET", f"{path}&order=lag")]
+        busiest += [(flow["name"], mirror) for mirror in answer_of(rest, "GET", f"{path}&order=rate")]
+        behind += [(flow["name"], mirror) for mirror in answer_of(rest, "GET", f"{path}&order=lag")]
     return Look(
-        [from_json(flow["status"]) for flow in found if flow["status"] is not None],
-        {flow["name"]: flow["trouble"] for flow in found if flow["trouble"]},
-        sorted((one for one in busiest if one[1]["records_per_second"]), key=lambda one: -one[1]["records_per_second"]),
-        sorted((one for one in behind if one[1]["lag"]), key=lambda one: -one[1]["lag"]),
+        [from_json(flow["status"]) for flow in flows if flow["status"] is not None],
+        {flow["name"]: flow["trouble"] for flow in flows if flow["trouble"]},
+        sorted(
+            (pair for pair in busiest if pair[1]["records_per_second"]), key=lambda pair: -pair[1]["records_per_second"]
+        ),
+        sorted((pair for pair in behind if pair[1]["lag"]), key=lambda pair: -pair[1]["lag"]),
         answer_of(rest, "GET", "/heliograph/v1/events?limit=50"),
     )
 
@@ -120,25 +122,25 @@ def _spark(flow: FlowStatus, rates: Sequence[float], width: int) -> Text:
 def _table(
     title: str, columns: tuple[str, str], mirrors: list[tuple[str, dict[str, Any]]], width: int, values: Any
 ) -> Table:
-    """Of several flows, each topic is named with its own."""
+    """With several flows, each topic is shown with the name of its flow."""
     table = Table(title=title, title_justify="left", width=width, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    several = len({flow for flow, _one in mirrors}) > 1
+    several = len({flow for flow, _mirror in mirrors}) > 1
     table.add_column("topic", no_wrap=True, ratio=1, overflow="ellipsis")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for flow, one in mirrors:
-        table.add_row(f"{flow} {one['topic']}" if several else one["topic"], *values(one))
+    for flow, mirror in mirrors:
+        table.add_row(f"{flow} {mirror['topic']}" if several else mirror["topic"], *values(mirror))
     if not mirrors:
         table.add_row(Text("none", "dim"), "", "")
     return table
 
 
-def _rates(one: dict[str, Any]) -> tuple[str, str]:
-    return number(one["records_per_second"]), size(one["bytes_per_second"])
+def _rates(mirror: dict[str, Any]) -> tuple[str, str]:
+    return number(mirror["records_per_second"]), size(mirror["bytes_per_second"])
 
 
-def _lag(one: dict[str, Any]) -> tuple[str, str]:
-    return number(one["lag"]), seconds(one["seconds_behind"])
+def _lag(mirror: dict[str, Any]) -> tuple[str, str]:
+    return number(mirror["lag"]), seconds(mirror["seconds_behind"])
 
 
 def seconds(value: float) -> str:

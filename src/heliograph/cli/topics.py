@@ -1,4 +1,4 @@
-"""`heliograph topics`: the topics that flows need for themselves."""
+"""`heliograph topics`: the internal topics of flows."""
 
 import asyncio
 from pathlib import Path
@@ -17,12 +17,13 @@ from heliograph.wire.errors import WireError
 def topics(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
     commands: Annotated[
-        bool, typer.Option("--commands", help="Print the commands that create what is missing, for an administrator.")
+        bool,
+        typer.Option("--commands", help="Print the commands that create the missing topics, for an administrator."),
     ] = False,
 ) -> None:
-    """List the internal topics of every flow of FILE, and whether they are there.
+    """List the internal topics of every flow of FILE, and whether they exist.
 
-    Where Heliograph may not create topics, somebody else can run what --commands prints.
+    If Heliograph is not allowed to create topics, an administrator can run the output of --commands.
 
     Example: heliograph topics mm2.properties --commands
     """
@@ -31,27 +32,27 @@ def topics(
     except ConfigError as error:
         fail(str(error), 2)
     try:
-        found = asyncio.run(_look(deployment))
+        internal_topics = asyncio.run(_look(deployment))
     except WireError as error:
         fail(f"{deployment.file}: {error}", 1)
-    for flow, one, there in found:
-        cluster = flow.source if one.on_source else flow.target
+    for flow, topic, exists in internal_topics:
+        cluster = flow.source if topic.on_source else flow.target
         if commands:
-            if not there:
-                typer.echo(one.command(cluster.bootstrap_servers))
+            if not exists:
+                typer.echo(topic.command(cluster.bootstrap_servers))
         else:
-            state = "there" if there else "missing"
-            typer.echo(f"{flow.name:<12} {cluster.alias:<10} {one.topic.name:<50} {state}")
+            state = "there" if exists else "missing"
+            typer.echo(f"{flow.name:<12} {cluster.alias:<10} {topic.topic.name:<50} {state}")
 
 
 async def _look(deployment: Deployment) -> list[tuple[Flow, InternalTopic, bool]]:
-    found: list[tuple[Flow, InternalTopic, bool]] = []
-    for flow in (*deployment.flows, *deployment.heartbeat_only_flows):
+    internal_topics: list[tuple[Flow, InternalTopic, bool]] = []
+    for flow in (*deployment.flows, *deployment.beats):
         source, target = ClusterClient(flow.source), ClusterClient(flow.target)
         try:
-            looked = await look_up(flow, source, target)
-            found += [(flow, one, not there.error) for one, there in looked]
+            answers = await look_up(flow, source, target)
+            internal_topics += [(flow, topic, not metadata.error) for topic, metadata in answers]
         finally:
             source.close()
             target.close()
-    return found
+    return internal_topics

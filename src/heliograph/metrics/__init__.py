@@ -1,5 +1,4 @@
-"""Metrics for Prometheus: MM2's and Connect's under the names that exporters give them, and Heliograph's own.
+"""Metrics for Prometheus: MM2's and Connect's with the names of the usual exporters, and Heliograph's own.
 
-Read from what runs, at the moment that somebody asks: nothing is counted for them alone. The only user of
-prometheus-client.
+Values are read from the running flows at each request. The only user of prometheus-client.
 """

@@ -1,4 +1,4 @@
-"""How much is told. A scrape stays small whatever the number of topics, partitions and groups."""
+"""How many series there are. A scrape stays small however many topics, partitions and groups there are."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ FLOW, TOPIC, PARTITION = "flow", "topic", "partition"
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Of the whole process: whether topics have series, whether MM2's have one for each partition (else one for each
-    topic, with `all` as its partition), and whether ours have."""
+    """For the whole process: whether topics have series, whether MM2's metrics have one per partition (else one per
+    topic, with partition `all`), and whether Heliograph's own have."""
 
     topics: bool
     mm2_partitions: bool
@@ -20,7 +20,7 @@ class Detail:
 
     @classmethod
     def asked(cls, detail: str, topics: int, partitions: int) -> "Detail":
-        """`detail` is flow, topic or partition; empty for what is within bounds."""
+        """`detail` is flow, topic or partition; empty for as much as the bounds allow."""
         if detail:
             return cls(detail != FLOW, detail == PARTITION, detail == PARTITION)
         return cls(topics <= MOST_TOPICS, partitions <= MOST_PARTITIONS, False)

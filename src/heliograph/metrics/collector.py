@@ -27,7 +27,7 @@ class Collector:
         self._events = events
 
     def collect(self, detail: str = "") -> "Families":
-        """How much, see bounds. From the event loop's thread, as all that it reads; what it gives is its own."""
+        """For `detail` see `bounds`. Call from the event loop's thread; the result may be used from any."""
         connectors, sheet = self._connectors, Sheet()
         sheet.put(of.BUILD, 1, __version__, platform.python_version())
         sheet.put(of.SPARK_UP, connectors.spark_is_up)
@@ -35,28 +35,32 @@ class Collector:
         flows = connectors.flow_names()
         put_events(sheet, self._events.counts, flows)
         deployed = {flow: connectors.deployed(flow) for flow in flows}
-        runners = {flow: one.runner for flow, one in deployed.items() if one is not None and one.runner is not None}
-        measures = {flow: runner.view.measures() for flow, runner in runners.items()}
-        put_rebalances(sheet, [runner.view.leases() for runner in runners.values()])
-        topics = sum(len({one.partition.topic for one in some}) for some in measures.values())
+        runners = {
+            flow: flow_supervisor.runner
+            for flow, flow_supervisor in deployed.items()
+            if flow_supervisor is not None and flow_supervisor.runner is not None
+        }
+        measures = {flow: runner.measures() for flow, runner in runners.items()}
+        put_rebalances(sheet, [runner.leases() for runner in runners.values()])
+        topics = sum(len({measure.partition.topic for measure in of_flow}) for of_flow in measures.values())
         shown = Detail.asked(detail, topics, sum(map(len, measures.values())))
-        for flow, one in deployed.items():
+        for flow, flow_supervisor in deployed.items():
             names = connectors.of_flow(flow)
-            put_state(sheet, flow, one, not any(map(connectors.unfit, names)))
+            put_state(sheet, flow, flow_supervisor, not any(map(connectors.unfit, names)))
             if flow in runners:
                 runner = runners[flow]
                 put_copying(sheet, runner, measures[flow], shown)
                 put_source(sheet, runner.flow, measures[flow], shown)
                 source = next((name for name in names if connectors.part(name) == SOURCE), "")
-                put_tasks(sheet, source, runner.view.tasks(), measures[flow])
-            if one is not None and one.syncers is not None:
-                put_keeping(sheet, one.syncers)
-                put_checkpoints(sheet, one.syncers.flow, one.syncers.checkpoint_ages, shown)
+                put_tasks(sheet, source, runner.tasks(), measures[flow])
+            if flow_supervisor is not None and flow_supervisor.keeper is not None:
+                put_keeping(sheet, flow_supervisor.keeper)
+                put_checkpoints(sheet, flow_supervisor.keeper.flow, flow_supervisor.keeper.checkpoint_ages, shown)
         return Families(sheet.families())
 
 
 class Families:
-    """What was collected, for prometheus-client."""
+    """Collected metrics, as prometheus-client needs them."""
 
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = list(families)
@@ -65,7 +69,7 @@ class Families:
         return self._families
 
     def to_text(self) -> bytes:
-        """In Prometheus' own format, with what the operating system says of this process."""
+        """In Prometheus' text format, with the operating system's metrics of this process."""
         registry = CollectorRegistry()
         registry.register(self)
         ProcessCollector(registry=registry)

@@ -6,7 +6,7 @@ from heliograph.metrics import definitions as of
 from heliograph.metrics.sheet import Sheet
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.connector_states import TaskStatus
-from heliograph.service.flow_view import Task
+from heliograph.service.flow_runner import Task
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.partition_stats import Errors
 
@@ -23,12 +23,12 @@ def put_connectors(sheet: Sheet, connectors: Mapping[str, list[TaskStatus]]) -> 
 
 
 def put_tasks(sheet: Sheet, connector: str, tasks: list[Task], measures: list[Measure]) -> None:
-    """What the source connector's tasks have copied."""
-    known: dict[MirrorPartition, Measure] = {one.partition: one for one in measures}
+    """Records and errors of the source connector's tasks."""
+    known: dict[MirrorPartition, Measure] = {measure.partition: measure for measure in measures}
     for number, task in enumerate(tasks):
-        partition_stats = [known[one].stats for one in task.partitions if one in known]
-        records = sum(stats.records for stats in partition_stats if stats is not None)
-        rate = sum(stats.records_lately.per_second() for stats in partition_stats if stats is not None)
+        tallies = [known[partition].tally for partition in task.partitions if partition in known]
+        records = sum(tally.records for tally in tallies if tally is not None)
+        rate = sum(tally.records_lately.per_second() for tally in tallies if tally is not None)
         for metric, value in (
             (of.WRITE_TOTAL, records),
             (of.POLL_TOTAL, records),
@@ -36,24 +36,24 @@ def put_tasks(sheet: Sheet, connector: str, tasks: list[Task], measures: list[Me
             (of.POLL_RATE, rate),
         ):
             sheet.put(metric, value, connector, str(number))
-        _put_errors(sheet, connector, number, [stats.errors for stats in partition_stats if stats is not None])
+        _put_errors(sheet, connector, number, [tally.errors for tally in tallies if tally is not None])
 
 
 def _put_errors(sheet: Sheet, connector: str, number: int, errors: list[Errors]) -> None:
-    refused, parked = sum(one.refused for one in errors), sum(one.parked for one in errors)
+    refused, parked = sum(error.refused for error in errors), sum(error.parked for error in errors)
     for metric, value in (
         (of.RECORD_ERRORS, refused),
         (of.RECORD_FAILURES, refused),
         (of.RECORDS_SKIPPED, parked),
         (of.DEAD_LETTERS, parked),
-        (of.ERRORS_LOGGED, sum(one.logged for one in errors)),
-        (of.LAST_ERROR, max((one.last for one in errors), default=0.0) * 1000),
+        (of.ERRORS_LOGGED, sum(error.logged for error in errors)),
+        (of.LAST_ERROR, max((error.last for error in errors), default=0.0) * 1000),
     ):
         sheet.put(metric, value, connector, str(number))
 
 
 def put_rebalances(sheet: Sheet, flows: Collection[Leases]) -> None:
-    sheet.put(of.REBALANCES, sum(one.arrangements for one in flows))
-    sheet.put(of.REBALANCING, any(one.running < one.wanted for one in flows))
+    sheet.put(of.REBALANCES, sum(flow.arrangements for flow in flows))
+    sheet.put(of.REBALANCING, any(flow.running < flow.wanted for flow in flows))
     if flows:
-        sheet.put(of.SINCE_REBALANCE, min(one.since for one in flows) * 1000)
+        sheet.put(of.SINCE_REBALANCE, min(flow.since for flow in flows) * 1000)

@@ -16,13 +16,13 @@ ALL = "all"
 
 def put_source(sheet: Sheet, flow: Flow, measures: list[Measure], detail: Detail) -> None:
     if detail.mm2_partitions:
-        for one in measures:
+        for measure in measures:
             alone = Totals()
-            alone.add(one)
-            _put_mirror(sheet, flow, one.partition.mirror, str(one.partition.partition), alone)
-            _put_lag(sheet, flow, one.partition.topic, str(one.partition.partition), alone)
+            alone.add(measure)
+            _put_mirror(sheet, flow, measure.partition.mirror, str(measure.partition.partition), alone)
+            _put_lag(sheet, flow, measure.partition.topic, str(measure.partition.partition), alone)
     elif detail.topics:
-        for topic, totals in totals_by(lambda one: one.partition.topic, measures).items():
+        for topic, totals in totals_by(lambda measure: measure.partition.topic, measures).items():
             _put_mirror(sheet, flow, flow.mirror_name(topic), ALL, totals)
             _put_lag(sheet, flow, topic, ALL, totals)
 
@@ -45,7 +45,7 @@ def _put_lag(sheet: Sheet, flow: Flow, topic: str, partition: str, totals: Total
 
 
 def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[GroupTopicPartition, Window], detail: Detail) -> None:
-    """For each group and partition of it that had a checkpoint lately; for each group if those are too many."""
+    """One series per group and partition with a recent checkpoint; per group if those are too many."""
     lately = {place: spread for place, window in ages.items() if (spread := window.spread()) is not None}
     if not detail.mm2_partitions or len(lately) > MOST_GROUPS:
         lately = _by_group(lately)
@@ -56,15 +56,15 @@ def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[GroupTopicPartition,
 
 
 def _by_group(lately: Mapping[GroupTopicPartition, Spread]) -> dict[GroupTopicPartition, Spread]:
-    """Those of one look at all groups are written together, and have one latency."""
-    found = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
-    return found if len(found) <= MOST_GROUPS else {}
+    """The checkpoints of one round are written together and have the same latency."""
+    by_group = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
+    return by_group if len(by_group) <= MOST_GROUPS else {}
 
 
 def _put_spread(
     sheet: Sheet, metrics: tuple[of.Metric, of.Metric, of.Metric], spread: Spread | None, labels: Iterable[str]
 ) -> None:
-    """Mean, greatest and least; nothing of what was not seen lately."""
+    """Puts mean, maximum and minimum; nothing if there was no value lately."""
     if spread is not None:
         for metric, value in zip(metrics, (spread.mean, spread.most, spread.least), strict=True):
             sheet.put(metric, value, *labels)

@@ -20,7 +20,7 @@ from heliograph.wire.batches import CODECS
 
 _FLOW_STATES = ("running", "starting", "paused", "failed")
 _PARTITION_STATES = ("starting", "aligning", "copying", "caught-up", "waiting", "stopped", "paused")
-# Those that are worth a series before they happen: a counter that begins at 1 has not grown, for Prometheus.
+# These have a series from the start: for Prometheus, a counter that begins at 1 has not increased.
 _KINDS = (
     *("data-loss", "source-truncated", "recreated-topic", "mirror-recreated", "mirror-truncated", "foreign-writer"),
     *("parked", "limit-raised", "offsets-not-kept", "copied-twice"),
@@ -41,28 +41,28 @@ def _state(deployed: FlowSupervisor | None, fits: bool) -> str:
     parts = deployed.wanted.parts if deployed is not None and deployed.wanted is not None else frozenset()
     if deployed is None or not parts:
         return "paused"
-    runs = deployed.is_copying if SOURCE in parts else any(map(deployed.runs_part, parts))
+    runs = deployed.copies if SOURCE in parts else any(map(deployed.keeps, parts))
     return "running" if runs else "starting"
 
 
 def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
-    status, name = runner.view.status(), runner.flow.name
+    status, name = runner.status(), runner.flow.name
     sheet.put(of.MIRRORS, status.mirrors, name)
     sheet.put(of.TOPICS_FAILED, len(status.failed_topics), name)
-    sheet.put(of.DRIFT, runner.view.too_wide, name, "partitions")
+    sheet.put(of.DRIFT, runner.too_wide, name, "partitions")
     for state in (*_PARTITION_STATES, *(status.states.keys() - set(_PARTITION_STATES))):
         sheet.put(of.PARTITIONS, status.states.get(state, 0), name, state)
-    for (reason, final), count in Counter((one.reason, one.final) for one in status.refusals).items():
+    for (reason, final), count in Counter((refusal.reason, refusal.final) for refusal in status.refusals).items():
         sheet.put(of.REFUSALS, count, name, reason, str(final).lower())
     sheet.put(of.COPIED_RECORDS, status.records, name)
     sheet.put(of.COPIED_BYTES, status.size, name)
-    _put_counts(sheet, name, runner.view.counts())
+    _put_counts(sheet, name, runner.counts())
     for kind in (*_KINDS, *(status.events.keys() - set(_KINDS))):
         sheet.put(of.NOTICES, status.events.get(kind, 0), name, kind)
         sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
-    sheet.put(of.OPEN_SECONDS, runner.view.open_for, name)
+    sheet.put(of.OPEN_SECONDS, runner.open_for, name)
     sheet.put(of.OPEN_PARTITIONS, len(status.stalled), name)
-    sheet.put(of.OPEN_RECORDS, sum(one.count for one in status.stalled), name)
+    sheet.put(of.OPEN_RECORDS, sum(transaction.count for transaction in status.stalled), name)
     _put_leases(sheet, runner)
     _put_lag(sheet, runner, measures, detail)
 
@@ -85,7 +85,7 @@ def _put_counts(sheet: Sheet, flow: str, counts: Counts) -> None:
 
 
 def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
-    leases, name = runner.view.leases(), runner.flow.name
+    leases, name = runner.leases(), runner.flow.name
     sheet.put(of.LEASES, leases.running, name)
     sheet.put(of.LEASES_WANTED, leases.wanted, name)
     sheet.put(of.LEASE_AGE, leases.oldest, name)
@@ -95,14 +95,14 @@ def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
 
 def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
     name = runner.flow.name
-    topics = totals_by(lambda one: one.partition.topic, measures)
-    sheet.put(of.LAG_RECORDS, sum(one.lag for one in topics.values()), name)
-    sheet.put(of.LAG_BYTES, sum(one.lag_bytes for one in topics.values()), name)
-    sheet.put(of.LAG_SECONDS, max((one.seconds_behind for one in topics.values()), default=0.0), name)
-    margins = [one.margin for one in topics.values() if one.margin is not None]
+    topics = totals_by(lambda measure: measure.partition.topic, measures)
+    sheet.put(of.LAG_RECORDS, sum(totals.lag for totals in topics.values()), name)
+    sheet.put(of.LAG_BYTES, sum(totals.lag_bytes for totals in topics.values()), name)
+    sheet.put(of.LAG_SECONDS, max((totals.seconds_behind for totals in topics.values()), default=0.0), name)
+    margins = [totals.margin for totals in topics.values() if totals.margin is not None]
     if margins:
         sheet.put(of.MARGIN, min(margins)[0], name)
-    landed = max((one.landed for one in topics.values()), default=0.0)
+    landed = max((totals.landed for totals in topics.values()), default=0.0)
     if landed:
         sheet.put(of.SINCE_COPY, max(0.0, time.time() - landed), name)
     for topic, totals in topics.items():
@@ -112,10 +112,10 @@ def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: 
             _put_topic(sheet, name, topic, totals)
     sheet.put(of.TOPICS_LEFT_OUT, 0 if detail.topics else len(topics), name)
     if detail.own_partitions:
-        for one in measures:
-            labels = name, one.partition.topic, str(one.partition.partition)
-            sheet.put(of.PARTITION_LAG, one.lag, *labels)
-            sheet.put(of.PARTITION_LAG_SECONDS, one.stats.seconds_behind() if one.stats else 0.0, *labels)
+        for measure in measures:
+            labels = name, measure.partition.topic, str(measure.partition.partition)
+            sheet.put(of.PARTITION_LAG, measure.lag, *labels)
+            sheet.put(of.PARTITION_LAG_SECONDS, measure.tally.seconds_behind() if measure.tally else 0.0, *labels)
 
 
 def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
@@ -133,29 +133,29 @@ def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
     sheet.put(of.TOPIC_STOPPED, totals.stopped, flow, topic)
 
 
-def put_keeping(sheet: Sheet, syncers: FlowSyncers) -> None:
-    name = syncers.flow.name
-    for job in syncers.jobs():
+def put_keeping(sheet: Sheet, keeper: FlowSyncers) -> None:
+    name = keeper.flow.name
+    for job in keeper.jobs():
         sheet.put(of.SYNC_FAILING, job.failing, name, job.name)
         if job.since is not None:
             sheet.put(of.SYNC_SINCE, job.since, name, job.name)
-    sheet.put(of.REQUESTS, syncers.requests, name)
-    for what, count in syncers.drift().items():
+    sheet.put(of.REQUESTS, keeper.requests, name)
+    for what, count in keeper.drift().items():
         sheet.put(of.DRIFT, count, name, what)
-    if CHECKPOINT not in syncers.flow.parts:
+    if CHECKPOINT not in keeper.flow.parts:
         return
-    groups = syncers.synced_groups
+    groups = keeper.synced_groups
     reasons = Counter(groups.reasons.values())
-    sheet.put(of.GROUPS, len(syncers.checkpoints.groups), name)
+    sheet.put(of.GROUPS, len(keeper.checkpoints.groups), name)
     sheet.put(of.GROUPS_SYNCED, len(groups.written) + len(groups.unchanged), name)
     for reason in _REASONS:
         sheet.put(of.GROUPS_NOT_SYNCED, reasons[reason], name, reason)
-    sheet.put(of.UNTRANSLATED, syncers.untranslated, name)
-    sheet.put(of.CHECKPOINTS, syncers.checkpoints_written, name)
+    sheet.put(of.UNTRANSLATED, keeper.untranslated, name)
+    sheet.put(of.CHECKPOINTS, keeper.checkpoints_written, name)
 
 
 def put_events(sheet: Sheet, counts: Counter[tuple[str, str]], flows: Iterable[str]) -> None:
-    """Of each flow, and of what is about none."""
+    """Events of each flow, and those of no flow."""
     for flow in ("", *flows):
         for level in LEVELS:
             sheet.put(of.EVENTS, counts[flow, level], flow, level)

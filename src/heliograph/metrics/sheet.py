@@ -1,4 +1,4 @@
-"""Samples, gathered by metric as prometheus-client wants them."""
+"""Samples, collected by metric as prometheus-client needs them."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ class Sheet:
         self._families: dict[str, Family] = {}
 
     def put(self, metric: Metric, value: float, *labels: str) -> None:
-        """Labels in the order of the metric's."""
+        """`labels` are values in the order of the metric's labels."""
         family = self._families.get(metric.name)
         if family is None:
             kind = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily

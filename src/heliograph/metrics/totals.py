@@ -1,4 +1,4 @@
-"""Partitions in numbers, added up: to a topic, to a flow."""
+"""Measures of partitions, added up for a topic or a flow."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -10,8 +10,8 @@ from heliograph.service.window import Spread
 
 @dataclass(slots=True)
 class Totals:
-    """`margin` is the least there is, with its partition. `landed` is when something was copied last, in seconds since
-    1970, 0 if nothing was; `latency` that of the last batch in milliseconds."""
+    """`margin` is the smallest retention margin, with its partition. `landed` is the time of the last copied batch in
+    seconds since 1970, or 0; `latency` is that batch's latency in milliseconds."""
 
     partitions: int = 0
     stopped: int = 0
@@ -27,30 +27,30 @@ class Totals:
     latency: float | None = None
     ages: Spread | None = None
 
-    def add(self, one: Measure) -> None:
+    def add(self, measure: Measure) -> None:
         self.partitions += 1
-        self.stopped += one.state == "stopped"
-        self.lag += one.lag
-        if (margin := one.margin) is not None:
-            mine = margin, one.partition.partition
+        self.stopped += measure.state == "stopped"
+        self.lag += measure.lag
+        if (margin := measure.margin) is not None:
+            mine = margin, measure.partition.partition
             self.margin = mine if self.margin is None else min(self.margin, mine)
-        stats = one.stats
-        if stats is None:
+        tally = measure.tally
+        if tally is None:
             return
-        self.seconds_behind = max(self.seconds_behind, stats.seconds_behind())
-        self.records += stats.records
-        self.size += stats.size
-        self.records_per_second += stats.records_lately.per_second()
-        self.bytes_per_second += stats.size_lately.per_second()
-        self.landed = max(self.landed, stats.landed)
-        if stats.newest:
-            self.newest = max(self.newest, stats.newest)
-            self.latency = max(self.latency or 0.0, max(0.0, stats.landed - stats.newest) * 1000)
-        self.ages = _merged(self.ages, stats.ages.spread())
+        self.seconds_behind = max(self.seconds_behind, tally.seconds_behind())
+        self.records += tally.records
+        self.size += tally.size
+        self.records_per_second += tally.records_lately.per_second()
+        self.bytes_per_second += tally.size_lately.per_second()
+        self.landed = max(self.landed, tally.landed)
+        if tally.newest:
+            self.newest = max(self.newest, tally.newest)
+            self.latency = max(self.latency or 0.0, max(0.0, tally.landed - tally.newest) * 1000)
+        self.ages = _both(self.ages, tally.ages.spread())
 
     @property
     def lag_bytes(self) -> float:
-        """As if what is not copied were like what is."""
+        """Estimated from the mean size of the copied records."""
         return self.lag * self.size / self.records if self.records else 0.0
 
     @property
@@ -58,12 +58,14 @@ class Totals:
         return max(0.0, time.time() - self.landed) if self.landed else None
 
 
-def _merged(known: Spread | None, other: Spread | None) -> Spread | None:
-    return known.merge(other) if known is not None and other is not None else known or other
+def _both(first: Spread | None, second: Spread | None) -> Spread | None:
+    if first is None or second is None:
+        return first or second
+    return Spread((first.mean + second.mean) / 2, min(first.least, second.least), max(first.most, second.most))
 
 
 def totals_by(key: Callable[[Measure], str], measures: Iterable[Measure]) -> dict[str, Totals]:
-    found: dict[str, Totals] = {}
-    for one in measures:
-        found.setdefault(key(one), Totals()).add(one)
-    return found
+    totals: dict[str, Totals] = {}
+    for measure in measures:
+        totals.setdefault(key(measure), Totals()).add(measure)
+    return totals

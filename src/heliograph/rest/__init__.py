@@ -1,5 +1,4 @@
-"""HTTP: Kafka Connect's REST API, so that what drives Connect drives Heliograph, and our own beside it.
+"""HTTP: Kafka Connect's REST API, so that tools for Connect work with Heliograph, and Heliograph's own API.
 
-Only words for what `heliograph.service` knows and does. Where answers differ from Connect's on purpose is said in
-`docs/rest-api.md`.
+It only translates requests to `heliograph.service`. `docs/rest-api.md` lists the intended differences from Connect.
 """

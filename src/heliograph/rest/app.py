@@ -1,38 +1,52 @@
-"""All of it together: which API answers where."""
+"""The REST application: all APIs behind one address."""
 
 from fastapi import FastAPI
 
 from heliograph import __version__
 from heliograph.metrics.collector import Collector
 from heliograph.model.flow import Cluster
-from heliograph.rest.connect_api import connect_api
+from heliograph.rest.connector_offsets_api import connector_offsets_api
+from heliograph.rest.connector_states_api import connector_states_api
+from heliograph.rest.connectors_api import connectors_api
+from heliograph.rest.events_api import events_api
+from heliograph.rest.flows_api import flows_api, mirrors_api
+from heliograph.rest.health import Health
 from heliograph.rest.loggers_api import loggers_api
 from heliograph.rest.metrics_api import metrics_api
-from heliograph.rest.offsets_api import standing_api
-from heliograph.rest.own_api import PREFIX, own_api
+from heliograph.rest.offsets_api import offsets_api
 from heliograph.rest.plugins_api import plugins_api
 from heliograph.rest.problems import answer_problems
+from heliograph.rest.worker_api import worker_api
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events
 
+_PREFIX = "/heliograph/v1"
 
-def make_app(connectors: Connectors, states: ConnectorStates, events: Events, cluster: Cluster) -> FastAPI:
+
+def make_app(
+    connectors: Connectors, states: ConnectorStates, events: Events, cluster: Cluster, health: Health
+) -> FastAPI:
     """`cluster` is the one that a Connect worker would belong to."""
     app = FastAPI(
         title="Heliograph",
         version=__version__,
         description="Kafka Connect's REST API for mirroring, and Heliograph's own.",
-        docs_url=f"{PREFIX}/docs",
+        docs_url=f"{_PREFIX}/docs",
         redoc_url=None,
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url=f"{_PREFIX}/openapi.json",
     )
     for router in (
-        connect_api(connectors, states, cluster),
+        worker_api(cluster, health),
+        connectors_api(connectors, states),
+        connector_states_api(connectors, states),
+        connector_offsets_api(connectors, states),
         plugins_api(),
         loggers_api(),
-        own_api(connectors, states, events),
-        standing_api(connectors, PREFIX),
+        flows_api(connectors, states, _PREFIX),
+        mirrors_api(connectors, _PREFIX),
+        events_api(events, _PREFIX),
+        offsets_api(connectors, _PREFIX),
         metrics_api(Collector(connectors, states, events)),
     ):
         app.include_router(router)

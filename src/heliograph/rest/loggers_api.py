@@ -1,4 +1,4 @@
-"""Connect's REST API for log levels, on Python's loggers. Names of Connect's loggers stand for ours."""
+"""Connect's REST API for log levels, on Python's loggers. Names of Connect's loggers are aliases of ours."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ _LEVELS = {
     "OFF": logging.CRITICAL + 10,
 }
 _NAMES = {level: name for name, level in reversed(_LEVELS.items())} | {logging.DEBUG: "DEBUG"}
-# What stands for what, the longest beginning first.
+# Connect's logger to ours; longer prefixes come first.
 _OURS = {
     "org.apache.kafka.clients": "heliograph.wire",
     "org.apache.kafka.connect.mirror": "heliograph",
@@ -29,7 +29,7 @@ _OURS = {
     "org.apache.spark": "heliograph.spark",
     "org.reflections": "heliograph",
 }
-_changed: dict[str, int] = {}  # by our names, when it was set here
+_changed: dict[str, int] = {}  # our logger to the time of the last change, in milliseconds
 
 
 def loggers_api() -> APIRouter:
@@ -37,15 +37,15 @@ def loggers_api() -> APIRouter:
 
     @router.get("")
     async def loggers() -> dict[str, Any]:
-        names = [name for name, one in _known().items() if one.level != logging.NOTSET]
-        return {name: _told(name) for name in sorted([*names, "root"])}
+        names = [name for name, logger_ in _known().items() if logger_.level != logging.NOTSET]
+        return {name: _level_view(name) for name in sorted([*names, "root"])}
 
     @router.get("/{name}")
     async def logger(name: str) -> dict[str, Any]:
         ours = _ours(name)
         if ours != "root" and ours not in _known():
             raise Problem(404, f"Logger {name} not found.")
-        return _told(ours)
+        return _level_view(ours)
 
     @router.put("/{name}")
     async def set_level(name: str, request: Request) -> Response:
@@ -58,14 +58,14 @@ def loggers_api() -> APIRouter:
         affected = _set(_ours(name), number)
         if request.query_params.get("scope", "").lower() == "cluster":
             return Response(status_code=204)
-        return JSONResponse([name if one == _ours(name) else one for one in affected])
+        return JSONResponse([name if affected_name == _ours(name) else affected_name for affected_name in affected])
 
     return router
 
 
 def _known() -> dict[str, logging.Logger]:
-    found = logging.Logger.manager.loggerDict
-    return {name: one for name, one in found.items() if isinstance(one, logging.Logger)}
+    loggers = logging.Logger.manager.loggerDict
+    return {name: logger for name, logger in loggers.items() if isinstance(logger, logging.Logger)}
 
 
 def _ours(name: str) -> str:
@@ -75,16 +75,16 @@ def _ours(name: str) -> str:
     return name
 
 
-def _told(name: str) -> dict[str, Any]:
+def _level_view(name: str) -> dict[str, Any]:
     level = logging.getLogger(None if name == "root" else name).getEffectiveLevel()
     return {"level": _NAMES.get(level, logging.getLevelName(level)), "last_modified": _changed.get(name)}
 
 
 def _set(name: str, level: int) -> list[str]:
-    """Those whose level is another now."""
+    """Sets a level for a logger and those below it. Returns the loggers whose level changed."""
     own = logging.getLogger(None if name == "root" else name)
-    below = {other: one for other, one in _known().items() if other.startswith(f"{name}.") and one.level}
-    affected = sorted({other: one for other, one in {name: own, **below}.items() if one.level != level})
+    below = {other: logger for other, logger in _known().items() if other.startswith(f"{name}.") and logger.level}
+    affected = sorted({other: logger for other, logger in {name: own, **below}.items() if logger.level != level})
     for other in affected:
         logging.getLogger(None if other == "root" else other).setLevel(level)
         _changed[other] = int(time.time() * 1000)

@@ -14,11 +14,12 @@ def metrics_api(collector: Collector) -> APIRouter:
     @router.get("/metrics", response_class=Response)
     async def metrics(
         detail: Annotated[
-            Literal["", "flow", "topic", "partition"], Query(description="How much; otherwise what is within bounds.")
+            Literal["", "flow", "topic", "partition"],
+            Query(description="Level of detail; by default as much as the bounds allow."),
         ] = "",
     ) -> Response:
         """All metrics in Prometheus' text format."""
-        found = collector.collect(detail)
-        return Response(await in_thread(found.to_text), media_type="text/plain; version=0.0.4; charset=utf-8")
+        sheet = collector.collect(detail)
+        return Response(await in_thread(sheet.to_text), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router

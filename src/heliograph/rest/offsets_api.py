@@ -1,4 +1,4 @@
-"""Heliograph's own API for groups and offsets: read from both clusters when asked, as the commands of that name do."""
+"""Heliograph's own API for groups and offsets: reads both clusters at each call, like the commands of that name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from heliograph.wire.errors import BrokerError, WireError
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """What is wrong, in words."""
+    """An error as Connect answers it."""
 
     error_code: int
     message: str
@@ -32,70 +32,70 @@ class Error:
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     404: {"model": Error, "description": "There is no such flow, group or topic, or the flow has never run."},
-    409: {"model": Error, "description": "The flow does not do this as it is."},
+    409: {"model": Error, "description": "The flow is not configured for this, or makes nothing to run."},
     503: {"model": Error, "description": "A cluster does not answer."},
 }
 
 
-def standing_api(connectors: Connectors, prefix: str) -> APIRouter:
+def offsets_api(connectors: Connectors, prefix: str) -> APIRouter:
     router = APIRouter(prefix=f"{prefix}/flows/{{flow}}", tags=["Heliograph"], responses=_ERRORS)
 
     def flow_of(name: str) -> Flow:
         connectors.of_flow(name)
         deployed = connectors.deployed(name)
         if deployed is None or deployed.wanted is None:
-            raise Problem(409, f"{name} has nothing to do: its connectors make no flow")
+            raise Problem(409, f"{name} does not run: no flow can be made of its connectors")
         return deployed.wanted
 
     async def one_group(flow: Flow, group: str) -> GroupStanding:
-        (found,) = (await look_at_groups(flow, group)).groups
-        return found
+        (standing,) = (await look_at_groups(flow, group)).groups
+        return standing
 
     @router.get("/groups")
     async def groups(flow: str) -> FlowGroups:
-        """All consumer groups of the source: what they have committed, where that is in the mirrors, what the target
-        has for them, and if they are not synced, why, and what would change it."""
-        with _told():
+        """All consumer groups of the source: committed offsets, their position in the mirrors, the offsets on the
+        target, and for a group that is not synced the reason and the remedy."""
+        with _errors_as_problems():
             return await look_at_groups(flow_of(flow))
 
     @router.post("/groups/sync")
     async def sync_groups(flow: str) -> FlowGroups:
-        """Translate and sync all groups once, now, and show them then. None that is in use, and none backwards."""
-        with _told():
+        """Translate and sync all groups once, now, and return them. Never a group in use, never backwards."""
+        with _errors_as_problems():
             await sync_now(flow_of(flow))
             return await look_at_groups(flow_of(flow))
 
     @router.post("/groups/{group:path}/sync")
     async def sync_group(flow: str, group: str) -> GroupStanding:
-        """The same for one group."""
-        with _told():
+        """Translate and sync one group once, now, and return it."""
+        with _errors_as_problems():
             await sync_now(flow_of(flow), group)
             return await one_group(flow_of(flow), group)
 
     @router.get("/groups/{group:path}")
     async def get_group(flow: str, group: str) -> GroupStanding:
         """One group, with every partition."""
-        with _told():
+        with _errors_as_problems():
             return await one_group(flow_of(flow), group)
 
     @router.get("/offsets")
     async def offsets(flow: str) -> FlowOffsets:
-        """Where source and mirror of every partition begin and end, and how far the mirror is behind."""
-        with _told():
+        """Start and end of every partition on source and mirror, and how far the mirror is behind."""
+        with _errors_as_problems():
             return await look_at_offsets(flow_of(flow), connectors.copying())
 
     @router.get("/offsets/{topic}")
     async def offsets_of_topic(flow: str, topic: str) -> FlowOffsets:
         """The same for one topic, by its name or its mirror's."""
-        with _told():
+        with _errors_as_problems():
             return await look_at_offsets(flow_of(flow), connectors.copying(), topic)
 
     return router
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Errors as answers."""
+def _errors_as_problems() -> Iterator[None]:
+    """Turns errors into answers."""
     try:
         yield
     except SwitchedOff as error:

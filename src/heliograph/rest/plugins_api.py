@@ -1,4 +1,4 @@
-"""Connect's REST API for plugins: which connectors there are, what they can be told, what is wrong with a config."""
+"""Connect's REST API for plugins: connector classes, their settings, and validation of a config."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ def plugins_api() -> APIRouter:
     @router.get("")
     async def plugins() -> list[dict[str, str]]:
         classes = sorted(class_name(part) for part in CLASSES)
-        return [{"class": one, "type": "source", "version": __version__} for one in classes]
+        return [{"class": plugin, "type": "source", "version": __version__} for plugin in classes]
 
     @router.get("/{plugin}/config")
     async def config(plugin: str) -> list[dict[str, Any]]:
         part = part_of({"connector.class": plugin})
         if part is None:
             raise Problem(404, f"Unknown plugin {plugin}.")
-        return [_definition(number, one) for number, one in enumerate(definitions(part), 1)]
+        return [_definition(number, definition) for number, definition in enumerate(definitions(part), 1)]
 
     @router.put("/{plugin}/config/validate")
     async def validate(plugin: str, request: Request) -> dict[str, Any]:
@@ -42,19 +42,19 @@ def plugins_api() -> APIRouter:
         return {
             "name": kind,
             "error_count": sum(map(len, wrong.values())),
-            "groups": list(dict.fromkeys(one.group for one in definitions(part))),
+            "groups": list(dict.fromkeys(definition.group for definition in definitions(part))),
             "configs": [
                 {
-                    "definition": _definition(number, one),
+                    "definition": _definition(number, definition),
                     "value": {
-                        "name": one.name,
-                        "value": shown.get(one.name, one.default),
+                        "name": definition.name,
+                        "value": shown.get(definition.name, definition.default),
                         "recommended_values": [],
-                        "errors": wrong.get(one.name, []),
+                        "errors": wrong.get(definition.name, []),
                         "visible": True,
                     },
                 }
-                for number, one in enumerate(definitions(part), 1)
+                for number, definition in enumerate(definitions(part), 1)
             ],
         }
 
@@ -65,17 +65,17 @@ def _bare(name: str) -> str:
     return name.removesuffix("Connector")
 
 
-def _definition(number: int, one: Definition) -> dict[str, Any]:
+def _definition(number: int, definition: Definition) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "type": one.type,
-        "required": one.required,
-        "default_value": one.default,
-        "importance": one.importance,
-        "documentation": one.about,
-        "group": one.group,
+        "name": definition.name,
+        "type": definition.type,
+        "required": definition.required,
+        "default_value": definition.default,
+        "importance": definition.importance,
+        "documentation": definition.about,
+        "group": definition.group,
         "order_in_group": number,
         "width": "MEDIUM",
-        "display_name": one.name,
+        "display_name": definition.name,
         "dependents": [],
     }

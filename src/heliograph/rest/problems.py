@@ -1,4 +1,4 @@
-"""Errors as Connect answers them: a status, and a body that repeats it with a message."""
+"""Requests' bodies, and errors as Connect answers them: a status, and a body with status and message."""
 
 import json
 import logging
@@ -45,7 +45,7 @@ async def _problem(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _plain(_request: Request, error: Exception) -> JSONResponse:
-    """What no route takes."""
+    """A request that no route matches."""
     assert isinstance(error, HTTPException)
     return _answer(error.status_code, f"HTTP {error.status_code} {HTTPStatus(error.status_code).phrase}")
 
@@ -56,28 +56,28 @@ async def _unexpected(request: Request, error: Exception) -> JSONResponse:
 
 
 async def body_of(request: Request) -> Any:
-    """The JSON that was sent. Numbers are texts, as settings are."""
+    """The decoded JSON of a request. Numbers become strings, as settings are."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "HTTP 415 Unsupported Media Type")
     try:
         return json.loads(await request.body(), parse_int=str, parse_float=str, parse_constant=str)
     except (ValueError, RecursionError) as error:
-        raise Problem(400, f"The body is no JSON: {error}") from None
+        raise Problem(400, f"The body is not JSON: {error}") from None
 
 
 async def table_of(request: Request) -> dict[str, Any]:
-    found = await body_of(request)
-    if not isinstance(found, dict):
+    body = await body_of(request)
+    if not isinstance(body, dict):
         raise Problem(400, "The body must be a JSON object")
-    return found
+    return body
 
 
 def texts_of(config: object) -> dict[str, str | None]:
-    """Settings; true and false are texts, too."""
+    """Settings as strings, booleans included."""
     if not isinstance(config, Mapping):
-        raise Problem(400, "A config is a JSON object of settings")
+        raise Problem(400, "A config must be a JSON object of settings")
     for key, value in config.items():
         if isinstance(value, dict | list):
-            raise Problem(400, f"{key}: a setting is a text, not a list or an object")
+            raise Problem(400, f"{key}: a setting must be a string, not a list or an object")
     return {key: ("true" if value else "false") if isinstance(value, bool) else value for key, value in config.items()}

@@ -1,4 +1,4 @@
-"""The HTTP server, in the event loop of the process that it speaks for."""
+"""The HTTP server, in the event loop of the process."""
 
 import asyncio
 import errno
@@ -10,17 +10,17 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-_TRIES = 100  # ports behind a taken one
+_TRIES = 100  # ports to try if the first one is taken
 _ENDS_WITHIN = 0.2
 
 
 class AddressTaken(Exception):
-    """Nothing can listen there, in one line."""
+    """The address cannot be used; the reason in one line."""
 
 
 def listen(host: str, port: int, *, search: bool = False) -> socket.socket:
-    """A socket on an address; an empty host is for all interfaces. `search`: the next free port, if this one is taken.
-    Raises AddressTaken."""
+    """A socket on an address; an empty host means all interfaces. `search` takes the next free port if this one is
+    taken. Raises AddressTaken."""
     for offset in range(_TRIES if search else 1):
         try:
             return _bound(host, port + offset)
@@ -38,7 +38,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def address(listening: socket.socket) -> str:
-    """As it is written in a URL: that of this machine where it is any."""
+    """Host and port for a URL; loopback if the socket listens on all interfaces."""
     host, port = listening.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1"
@@ -48,7 +48,7 @@ def address(listening: socket.socket) -> str:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are for the commands."""
+        """The commands handle signals themselves."""
         yield
 
 
@@ -75,11 +75,11 @@ class RestServer:
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening]))
 
     def end(self) -> None:
-        """Take no more requests; `stop` waits for those under way."""
+        """Accepts no more requests; `stop` waits for those in flight."""
         self._server.should_exit = True
 
     async def stop(self) -> None:
-        """Requests under way have a moment; then everything is closed."""
+        """Gives requests in flight a moment, then closes everything."""
         if self._serving is not None:
             self.end()
             await asyncio.wait([self._serving], timeout=_ENDS_WITHIN)

@@ -3,7 +3,8 @@
 Knows nothing of the rest of Heliograph, and is not for data one would miss.
 """
 
-from heliograph.sandbox.cluster import Death, SandboxCluster
+from heliograph.sandbox.cluster import SandboxCluster
+from heliograph.sandbox.cluster_processes import Death
 from heliograph.sandbox.distribution import kafka_jars
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.jars import classpath, fetch

@@ -1,7 +1,6 @@
-"""What one broker is run with: its settings, its logging, its command line; and what its log says when it fails.
+"""Settings, logging and command line of one broker, and the lines of its log that explain a failure.
 
-It writes the files and builds the commands. It starts nothing and knows of no other broker than by the ports it
-is told.
+It writes files and builds commands. It starts nothing.
 """
 
 import re
@@ -35,7 +34,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 
 def common_settings(brokers: int) -> dict[str, str]:
-    """Settings that suit a small cluster that is to be up soon and to cost little."""
+    """Settings for a small cluster that starts fast and needs few resources."""
     copies, in_sync = str(min(3, brokers)), "2" if brokers >= 3 else "1"
     return {
         "auto.create.topics.enable": "false",
@@ -133,7 +132,7 @@ def _escaped(text: str, meaningful: str = "") -> str:
     if escaped.startswith(" "):
         escaped = "\\" + escaped
     # In UTF-16 units, as Java counts them.
-    return re.sub(r"[^\x00-\x7f]", lambda found: _utf16_escapes(found[0]), escaped)
+    return re.sub(r"[^\x00-\x7f]", lambda match: _utf16_escapes(match[0]), escaped)
 
 
 def _utf16_escapes(character: str) -> str:

@@ -1,7 +1,7 @@
-"""What the cache holds for one version of Kafka: its jars, and two things made from them once to start it sooner.
+"""The cache of one version of Kafka: its jars, and two files generated from them once for a faster start.
 
 - `bootstrap.checkpoint`, which `kafka-storage format` writes into a new data directory and which is the same for
-  every node of every cluster of that version. Copied, it spares a JVM for each new broker.
+  every node of every cluster of that version. Copying it saves a JVM for each new broker.
 - A class data archive, with which the JVM maps the broker's classes instead of parsing and verifying them: the
   broker is up in half the time. It is tied to one Java and one class path; a JVM that finds it unfit ignores it.
 
@@ -88,52 +88,60 @@ def distribution(version: str) -> Distribution:
             bar.add_task("", total=None)
             if not (checkpoint.exists() and archive.exists()):
                 _prepare(Distribution(version, java, folder), checkpoint, archive)
-    # An empty archive stands for a Java that cannot make one.
+    # An empty archive means that this Java cannot create one.
     usable = archive.exists() and archive.stat().st_size > 0
     return Distribution(version, java, folder, checkpoint, archive if usable else None)
 
 
 def _prepare(kafka: Distribution, checkpoint: Path, archive: Path) -> None:
     with jars.workspace() as processes:
-        here = processes.folder
+        folder = processes.folder
         client_port, controller_port = free_ports(2)
         settings = kraft_settings(1, {1: controller_port}, {"PLAINTEXT": ("PLAINTEXT", client_port)})
-        write_properties(here / "server.properties", common_settings(1) | settings | {"log.dirs": str(here / "data")})
+        write_properties(
+            folder / "server.properties", common_settings(1) | settings | {"log.dirs": str(folder / "data")}
+        )
 
         # An id that begins with a dash would be taken for an option.
         arguments = ["kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", "server.properties"]
-        _run(processes, "format", _java(kafka, here, arguments))
+        _run(processes, "format", _java(kafka, folder, arguments))
         if processes.wait("format", timeout=60) != 0:
-            raise SandboxError("\n".join([f"Kafka {kafka.version} could not format a data directory:", *_said(here)]))
+            raise SandboxError(
+                "\n".join([f"Kafka {kafka.version} could not format a data directory:", *_last_log_lines(folder)])
+            )
         # A copy, as the broker below still needs the original.
-        shutil.copyfile(here / "data" / "bootstrap.checkpoint", here / "checkpoint")
-        os.replace(here / "checkpoint", checkpoint)
+        shutil.copyfile(folder / "data" / "bootstrap.checkpoint", folder / "checkpoint")
+        os.replace(folder / "checkpoint", checkpoint)
 
-        made = here / "classes.jsa"
+        made = folder / "classes.jsa"
         flags = (f"-XX:ArchiveClassesAtExit={made}",)
-        _run(processes, "broker", _java(kafka, here, ["kafka.Kafka", "server.properties"], flags))
+        _run(processes, "broker", _java(kafka, folder, ["kafka.Kafka", "server.properties"], flags))
         deadline = time.monotonic() + 60
         while brokers_known_to(client_port) != {1}:
             if processes.exits()["broker"] is not None or time.monotonic() > deadline:
-                log.warning("Kafka %s did not start to have its classes archived: %s", kafka.version, _said(here))
+                log.warning(
+                    "Kafka %s did not start, so its classes are not archived: %s",
+                    kafka.version,
+                    _last_log_lines(folder),
+                )
                 return
             time.sleep(0.1)
         processes.signal("broker", signal.SIGTERM)
         if processes.wait("broker", timeout=60) is None:
             log.warning("Kafka %s takes too long to archive its classes; brokers will start slower", kafka.version)
             return
-        # Left empty by a Java that cannot make one.
+        # Stays empty if this Java cannot create one.
         made.touch()
         os.replace(made, archive)
 
 
-def _java(kafka: Distribution, here: Path, main: list[str], flags: tuple[str, ...] = ()) -> list[str]:
-    return java_command(kafka.java, kafka.classpath, main, version=kafka.version, folder=here, flags=flags)
+def _java(kafka: Distribution, folder: Path, main: list[str], flags: tuple[str, ...] = ()) -> list[str]:
+    return java_command(kafka.java, kafka.classpath, main, version=kafka.version, folder=folder, flags=flags)
 
 
 def _run(processes: Processes, name: str, argv: list[str]) -> None:
     processes.start(name, argv, cwd=processes.folder, log=processes.folder / "log")
 
 
-def _said(here: Path) -> list[str]:
-    return ["  " + line for line in telling_lines((here / "log").read_text(errors="replace"))]
+def _last_log_lines(folder: Path) -> list[str]:
+    return ["  " + line for line in telling_lines((folder / "log").read_text(errors="replace"))]

@@ -1,9 +1,9 @@
-"""The one exception the sandbox raises for things its user can put right.
+"""The only exception of the sandbox, for problems that its user can solve.
 
-The first line of the message says what failed; for a broker that did not start, the lines of its log follow.
-It does not wrap programming errors: those stay what they are.
+The first line of the message says what failed; for a broker that did not start, lines of its log follow. Programming
+errors are not wrapped.
 """
 
 
 class SandboxError(RuntimeError):
-    """Something the sandbox needs is missing, or a broker did not do what was asked of it."""
+    """Something that the sandbox needs is missing, or a broker failed."""

@@ -1,8 +1,8 @@
-"""Fetches Java artifacts from Maven Central, with all they depend on, into a per-user cache.
+"""Downloads Java artifacts with their dependencies from Maven Central into a per-user cache.
 
-The Ivy that PySpark brings along does the resolving, so that Java and PySpark are all one needs. A folder of the
-cache is complete if it is there at all. Nothing is ever updated or removed: a new version is a new folder.
-`$HELIOGRAPH_IVY_SETTINGS` may name an Ivy settings file, for those who have to go through a mirror.
+PySpark's Ivy resolves them, so only Java and PySpark are needed. A folder of the cache is complete if it exists.
+Nothing is ever updated or removed: a new version is a new folder. `$HELIOGRAPH_IVY_SETTINGS` may name an Ivy settings
+file, for example for a mirror of Maven Central.
 """
 
 import fcntl
@@ -104,34 +104,34 @@ def progress(title: str) -> Iterator[Progress]:
 def _download(module: str, coordinates: Sequence[str], folder: Path) -> None:
     java, ivy = find_java(), _ivy_jar()
     with workspace() as processes:
-        here = processes.folder
-        (here / "ivy.xml").write_text(module)
-        # Ivy keeps whole files only in its own cache, which spares what different versions have in common.
+        work = processes.folder
+        (work / "ivy.xml").write_text(module)
+        # Ivy's own cache holds only complete files, and saves downloads that several versions share.
         argv = [java.executable, "-jar", str(ivy), "-cache", str(cache_directory() / "ivy"), "-ivy", "ivy.xml"]
         argv += ["-confs", "default", "-retrieve", "jars/[artifact]-[revision](-[classifier]).[ext]"]
         if settings := os.environ.get("HELIOGRAPH_IVY_SETTINGS"):
             argv += ["-settings", str(Path(settings).expanduser().absolute())]
-        processes.start("ivy", argv, cwd=here, log=here / "ivy.log")
+        processes.start("ivy", argv, cwd=work, log=work / "ivy.log")
         with progress(f"fetching {coordinates[0]}") as bar:
             task = bar.add_task("", total=None)
             while (status := processes.exits()["ivy"]) is None:
                 # First Ivy reads all the descriptions ("found"), then it gets the files.
-                said = (here / "ivy.log").read_text(errors="replace")
-                found, fetched = said.count("\tfound "), said.count("[SUCCESSFUL ]")
-                bar.update(task, total=found if fetched else None, completed=fetched or found)
+                output = (work / "ivy.log").read_text(errors="replace")
+                resolved, fetched = output.count("\tfound "), output.count("[SUCCESSFUL ]")
+                bar.update(task, total=resolved if fetched else None, completed=fetched or resolved)
                 time.sleep(0.1)
-        if status != 0 or not any(here.glob("jars/*.jar")):
-            reason = _reason((here / "ivy.log").read_text(errors="replace")) or f"Ivy ended with status {status}"
+        if status != 0 or not any(work.glob("jars/*.jar")):
+            reason = _reason((work / "ivy.log").read_text(errors="replace")) or f"Ivy ended with status {status}"
             raise SandboxError(f"could not fetch {coordinates[0]}: {reason}; nothing was left half-done")
         folder.parent.mkdir(exist_ok=True)
-        (here / "jars").rename(folder)
+        (work / "jars").rename(folder)
 
 
-def _reason(said: str) -> str | None:
+def _reason(output: str) -> str | None:
     # A server that cannot be reached makes everything "not found" as well, so that comes first.
     for pattern in (r"Server access error at (.*)", r":: (\S+#\S+: .+)", r"\[FAILED +\] (.+)", r"(.*Exception.*)"):
-        if found := re.search(pattern, said):
-            return found[1].strip()
+        if match := re.search(pattern, output):
+            return match[1].strip()
     return None
 
 

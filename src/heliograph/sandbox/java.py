@@ -23,13 +23,13 @@ class Java:
 
 
 def find_java() -> Java:
-    """The Java to run, or a SandboxError that says what is wrong with the one there is."""
+    """The Java to run. Raises SandboxError if there is none, or if it is too old."""
     home = os.environ.get("JAVA_HOME")
     executable = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if executable is None:
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no `java` on the PATH"
         raise SandboxError(f"the sandbox needs Java {OLDEST_JAVA} or newer, and {where}")
-    version = _version_in_release_file(executable) or _version_said(executable)
+    version = _version_in_release_file(executable) or _version_printed(executable)
     if _major(version) < OLDEST_JAVA:
         raise SandboxError(f"the sandbox needs Java {OLDEST_JAVA} or newer, and {executable} is Java {version}")
     return Java(executable, version)
@@ -38,24 +38,24 @@ def find_java() -> Java:
 def _version_in_release_file(executable: str) -> str | None:
     release = Path(executable).resolve().parent.parent / "release"
     try:
-        found = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(), re.MULTILINE)
+        match = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None
 
 
-def _version_said(executable: str) -> str:
+def _version_printed(executable: str) -> str:
     try:
-        said = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxError(f"{executable} does not run: {error}") from error
-    found = re.search(r'version "([^"]+)"', said.stderr + said.stdout)
-    if found is None:
-        raise SandboxError(f"{executable} -version does not say which version it is")
-    return found[1]
+    match = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    if match is None:
+        raise SandboxError(f"{executable} -version prints no version")
+    return match[1]
 
 
 def _major(version: str) -> int:
     # Java 8 calls itself 1.8.0_392; everything since calls itself 11.0.2, 17.0.15, 25-ea.
-    found = re.match(r"(?:1\.)?(\d+)", version)
-    return int(found[1]) if found else 0
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else 0

@@ -1,5 +1,5 @@
-"""MirrorMaker 2 of the same release as the brokers, to run beside Heliograph in benchmarks and tests: by itself, or in
-a worker of Kafka Connect."""
+"""MirrorMaker 2 of the same release as the brokers, for benchmarks and tests: in dedicated mode, or in a Connect
+worker."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,13 +23,13 @@ def mirror_maker_command(
     flags: Sequence[str] = (),
     levels: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Dedicated mode from a file, beside which lies all that it writes. Logs warnings, and what `levels` ask for."""
+    """Dedicated mode with a file; its output is next to the file. Logs warnings, and more for loggers in `levels`."""
     main = "org.apache.kafka.connect.mirror.MirrorMaker"
     return _command(main, properties, heap_mb, gc, flags, levels or {})
 
 
 def connect_worker_command(properties: Path, *, heap_mb: int, flags: Sequence[str] = ()) -> list[str]:
-    """A worker of a Connect cluster, which has MirrorMaker 2's connectors, from its own file."""
+    """A distributed Connect worker that has MirrorMaker 2's connectors."""
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
     return _command(main, properties, heap_mb, "serial", flags, {})
 

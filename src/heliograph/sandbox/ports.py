@@ -21,15 +21,15 @@ def free_ports(count: int, avoid: Iterable[int] = ()) -> list[int]:
     """`count` different free ports, none of them in `avoid`."""
     candidates = list(set(range(_FIRST, _LAST + 1)) - set(avoid))
     random.SystemRandom().shuffle(candidates)
-    found: list[int] = []
+    ports: list[int] = []
     for port in candidates:
-        if len(found) == count:
+        if len(ports) == count:
             break
         if is_free(port):
-            found.append(port)
-    if len(found) < count:
+            ports.append(port)
+    if len(ports) < count:
         raise SandboxError(f"there are no {count} free ports between {_FIRST} and {_LAST} on {HOST}")
-    return found
+    return ports
 
 
 def is_free(port: int) -> bool:

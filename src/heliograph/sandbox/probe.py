@@ -14,7 +14,7 @@ _CLIENT = b"heliograph-sandbox"
 
 
 def brokers_known_to(port: int, timeout: float = 2.0) -> set[int]:
-    """Ids of the brokers that the broker at this port tells clients of; empty while it does not answer.
+    """Ids of the brokers that the broker at this port names to clients; empty while it does not answer.
 
     A KRaft broker names only those the controller has unfenced, so that being named means being usable.
     """
@@ -32,15 +32,15 @@ def brokers_known_to(port: int, timeout: float = 2.0) -> set[int]:
 
 def is_in_zookeeper(zookeeper_port: int, broker: int, timeout: float = 2.0) -> bool:
     """Whether a broker is registered, be it by a session that has not ended yet."""
-    said = b""
+    dump = b""
     try:
         with socket.create_connection((HOST, zookeeper_port), timeout) as connection:
             connection.sendall(b"dump")
             while chunk := connection.recv(65536):
-                said += chunk
+                dump += chunk
     except OSError:
         return False
-    return f"/brokers/ids/{broker}".encode() in said.split()
+    return f"/brokers/ids/{broker}".encode() in dump.split()
 
 
 def _read(connection: socket.socket, length: int) -> bytes:

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from heliograph.sandbox.cluster import Death, SandboxCluster
+from heliograph.sandbox.cluster import SandboxCluster
+from heliograph.sandbox.cluster_processes import Death
 from heliograph.sandbox.distribution import distribution
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.processes import Processes

@@ -1,6 +1,6 @@
-"""What is wanted of a cluster: how many brokers, which Kafka, which settings.
+"""The specification of a cluster: number of brokers, version of Kafka, settings.
 
-It refuses what no cluster could be. Whether a setting means anything is for the broker to say.
+It rejects what no cluster could be. Settings are checked by the broker itself.
 """
 
 import re
@@ -15,7 +15,7 @@ DEFAULT_VERSION = "4.3.1"
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What a cluster is to be like. `ports` are for the first brokers in turn, the others get free ones.
+    """The specification of a cluster. `ports` are for the first brokers in turn; the others get free ports.
 
     `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
     what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses. `fast_start`
