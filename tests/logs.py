@@ -11,8 +11,9 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from heliograph.copy.cursor import Cursor
-from heliograph.copy.filler import fill
+from heliograph.copy.cursor import Cursor, ResumePoint
+from heliograph.copy.lease_clock import LeaseClock
+from heliograph.copy.start_filler import fill
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
@@ -275,9 +276,10 @@ class Log:
             client = ClusterClient(cluster)
             await client.connect()
             leader = (await client.metadata([topic])).topics[topic].leaders[0]
-            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62, target_leader=leader)
-            cursor.start(Position(count, 0), 0, keeps=True)
-            await fill(cursor, client, lambda: float("inf"))
+            cursor = Cursor(MirrorPartition(topic, topic, 0), 1 << 62)
+            cursor.mirror.locate(leader, "")
+            cursor.start(ResumePoint(Position(count, 0), preserves_offsets=True))
+            await fill(cursor, client, LeaseClock(float("inf")))
             client.close()
 
         self._with_client(do)

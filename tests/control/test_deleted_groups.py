@@ -46,12 +46,12 @@ def _delete(log: Log, *groups: str) -> None:
 
 def _keep(flow: Flow, do: Callable[[FlowSyncers], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        keeper = FlowSyncers(flow)
+        syncers = FlowSyncers(flow)
         try:
-            await keeper.prepare()
-            return await do(keeper)
+            await syncers.prepare()
+            return await do(syncers)
         finally:
-            keeper.close()
+            syncers.close()
 
     return asyncio.run(main())
 
@@ -62,26 +62,26 @@ def test_a_group_that_is_deleted_on_the_source_is_not_committed_again(pair: Pair
     _prepare(pair, topic, groups)
     flow = _flow(pair, topic)
 
-    async def main(keeper: FlowSyncers) -> None:
-        await keeper.translate_once()
+    async def main(syncers: FlowSyncers) -> None:
+        await syncers.translate_once()
         listed = await asyncio.to_thread(on, pair.b, list_groups)
         assert [listed[group] for group in groups] == [GroupListing("", EMPTY)] * 2
         await asyncio.to_thread(_delete, pair.a, gone)
         await asyncio.to_thread(_delete, pair.b, gone)
         if when == "groups are refreshed":
-            await keeper.translate_once()
+            await syncers.translate_once()
         elif when == "checkpoints are computed":
-            await keeper._write_checkpoints()
-            await keeper._sync_groups()
+            await syncers.checkpoint_syncer.run()
+            await syncers.group_offsets.run()
 
     _keep(flow, main)
     if when == "after a restart":
-        _keep(flow, lambda keeper: keeper.translate_once())
+        _keep(flow, lambda syncers: syncers.translate_once())
     found = on(pair.b, list_groups)
     assert (gone in found, stays in found) == (False, True)
     # It is a group like any other when it comes back.
     pair.a.commit(gone, topic, 5)
-    _keep(flow, lambda keeper: keeper.translate_once())
+    _keep(flow, lambda syncers: syncers.translate_once())
     assert on(pair.b, lambda client: committed_offsets(client, [gone]))[gone][f"A.{topic}", 0].offset == 5
 
 
@@ -109,15 +109,15 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
     down = {group for group, node in found_at.items() if node == 2}
     assert down
 
-    async def main(keeper: FlowSyncers) -> None:
-        await keeper.translate_once()
+    async def main(syncers: FlowSyncers) -> None:
+        await syncers.translate_once()
         await asyncio.to_thread(two_brokers.stop_broker, 2)
         listed = await asyncio.to_thread(on, source, list_groups)
         assert not down & set(listed)
-        await keeper.translate_once()
-        assert set(keeper.checkpoints.groups) >= down
-        assert {place[0] for place in keeper.checkpoints.mirror_checkpoints} >= down
-        assert not keeper.checkpoints.deleted
+        await syncers.translate_once()
+        assert set(syncers.checkpoints.groups) >= down
+        assert {place[0] for place in syncers.checkpoints.mirror_checkpoints} >= down
+        assert not syncers.checkpoints.deleted
 
     try:
         _keep(flow, main)
@@ -133,18 +133,18 @@ def test_deleted_groups_are_deleted_on_the_target_if_enabled_and_unused(pair: Pa
     mirror = f"A.{topic}"
     pair.b.create(f"{topic}-b")
 
-    async def change(keeper: FlowSyncers) -> None:
-        await keeper.translate_once()
+    async def change(syncers: FlowSyncers) -> None:
+        await syncers.translate_once()
         await asyncio.to_thread(_consume, pair.b, read, mirror)
         await asyncio.to_thread(pair.b.commit, more, f"{topic}-b", 0)
         await asyncio.to_thread(pair.b.commit, further, mirror, 15)
         await asyncio.to_thread(_delete, pair.a, *groups)
-        await keeper.translate_once()
+        await syncers.translate_once()
 
     _keep(_flow(pair, topic), change)
     assert set(on(pair.b, list_groups)) >= set(groups)  # nobody asked for it
     # The groups are known from checkpoints of an earlier run.
-    _keep(_flow(pair, topic, deletes=True), lambda keeper: keeper.translate_once())
+    _keep(_flow(pair, topic, deletes=True), lambda syncers: syncers.translate_once())
     assert set(groups) & set(on(pair.b, list_groups)) == {read, more, further}
 
 

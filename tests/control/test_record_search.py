@@ -131,14 +131,14 @@ class _SourceClient:
 
 def _rounds(flow: Flow, count: int = 1) -> tuple[FlowSyncers, list[CheckpointRound]]:
     async def main() -> tuple[FlowSyncers, list[CheckpointRound]]:
-        keeper = FlowSyncers(flow)
+        syncers = FlowSyncers(flow)
         try:
-            await keeper.prepare()
-            await keeper.checkpoints.load()
-            await keeper.checkpoints.refresh_groups()
-            return keeper, [await keeper.checkpoints.run() for _ in range(count)]
+            await syncers.prepare()
+            await syncers.checkpoints.load()
+            await syncers.checkpoints.refresh_groups()
+            return syncers, [await syncers.checkpoints.run() for _ in range(count)]
         finally:
-            keeper.close()
+            syncers.close()
 
     return asyncio.run(main())
 
@@ -152,12 +152,12 @@ def test_positions_before_a_take_over_are_found_by_their_records(
     groups = {f"{topic}-g{at}": at for at in random.Random(3).sample(range(end + 1), 60)}
     wanted = {group: {(topic, 0): Committed(at)} for group, at in groups.items()}
     on(pair.a, lambda client: commit_offsets(client, wanted))
-    keeper, (outcome,) = _rounds(copied.flow)
+    syncers, (outcome,) = _rounds(copied.flow)
     assert outcome.missing == []
     assert outcome.early == []
     mirror = dict(pair.b.read_with_offsets(f"A.{topic}"))
     for group, at in groups.items():
-        translated = keeper.checkpoints.latest[group, f"A.{topic}", 0].downstream
+        translated = syncers.checkpoints.latest[group, f"A.{topic}", 0].downstream
         original = next(((offset, one) for offset, one in copied.source if offset >= at), None)
         if original is None:
             assert translated == len(mirror)
@@ -179,11 +179,11 @@ def test_a_search_continues_in_the_next_round_and_holds_up_no_other_group(
     positions = {f"{topic}-g1": 10, f"{topic}-g2": 150, f"{topic}-g3": pair.a.bounds(topic)[1]}
     wanted = {group: {(topic, 0): Committed(at)} for group, at in positions.items()}
     on(pair.a, lambda client: commit_offsets(client, wanted))
-    keeper, rounds = _rounds(copied.flow, 12)
+    syncers, rounds = _rounds(copied.flow, 12)
     assert [checkpoint.group for checkpoint in rounds[0].emitted][:1] == [f"{topic}-g3"]
     assert "still being searched for" in rounds[0].missing[0].why
     assert rounds[-1].missing == []
-    latest = keeper.checkpoints.latest
+    latest = syncers.checkpoints.latest
     origin = {group: copied.origins[latest[group, f"A.{topic}", 0].downstream] for group in list(positions)[:2]}
     assert origin == {group: positions[group] for group in origin}
 

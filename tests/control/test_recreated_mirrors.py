@@ -174,7 +174,7 @@ def test_a_commit_that_a_recreated_mirror_has_got_is_set_back(
     group, read = f"{topic}-g", f"{topic}-g-read"
     flow, mirror = _prepare(pair, topic, group), f"A.{topic}"
 
-    def placed(downstream: int) -> list[MirrorCheckpoint]:
+    def mirror_checkpoints(downstream: int) -> list[MirrorCheckpoint]:
         mirror_id = id_text(on(pair.b, lambda client: client.metadata([mirror])).topics[mirror].id)
         return [MirrorCheckpoint(Checkpoint(name, mirror, 0, 50, downstream), mirror_id) for name in (group, read)]
 
@@ -183,7 +183,7 @@ def test_a_commit_that_a_recreated_mirror_has_got_is_set_back(
         monkeypatch.undo()
         return await commit_offsets(client, wanted)
 
-    earlier = placed(50)
+    earlier = mirror_checkpoints(50)
     with asyncio.Runner() as runner:
         client = ClusterClient(flow.target)
         syncer = GroupSync(client)
@@ -192,10 +192,10 @@ def test_a_commit_that_a_recreated_mirror_has_got_is_set_back(
         assert _on_target(pair, topic, group) == 50  # and it should be 20
         pair.b.commit(read, mirror, 70)  # it was read on the target since
         assert runner.run(syncer.run(earlier)).written == []
-        assert runner.run(syncer.run(placed(20))).written == [group]
+        assert runner.run(syncer.run(mirror_checkpoints(20))).written == [group]
         assert [_on_target(pair, topic, name) for name in (group, read)] == [20, 70]
         pair.b.commit(group, mirror, 60)
-        assert runner.run(syncer.run(placed(20))).written == []  # that was not ours
+        assert runner.run(syncer.run(mirror_checkpoints(20))).written == []  # that was not ours
         client.close()
 
 

@@ -21,11 +21,11 @@ from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Notice, Refusal
 from heliograph.service import partition_stats as tally_module
 from heliograph.service import window as window_module
-from heliograph.service.flow_runner import Task
 from heliograph.service.flow_stats import FlowStats
+from heliograph.service.flow_view import Task
 from heliograph.service.measures import Measure
 from heliograph.service.partition_stats import PartitionStats
-from heliograph.service.running_lease import Lease
+from heliograph.service.running_lease import RunningLease
 from heliograph.service.window import Spread, Window
 from logs import Record, until
 from monitoring.conftest import CLIENT, FLOW, GROUP, KINDS, LOST, STOPPED, WELL, Watched, write_now
@@ -102,20 +102,20 @@ def test_connects_metrics_have_tasks_and_their_states(watched: Watched) -> None:
 
 def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
     whole, broken = (MirrorPartition("t", "A.t", partition) for partition in (0, 1))
-    account = FlowStats("A->B", lambda: None)
-    account.keep([whole, broken])
-    lease = Lease("lease", 0, (whole, broken))
+    stats = FlowStats("A->B", lambda: None)
+    stats.retain([whole, broken])
+    lease = RunningLease("lease", 0, (whole, broken))
     refusal = Refusal(broken, "too-large", 7, 7, "too large")
     waiting = Refusal(whole, "waiting", 3, 3, "no leader", final=False)
     parked = Notice(whole, "parked", 1, 4, 4, "put aside")
     lost = Notice(whole, "data-loss", 5, 4, 4, "lost")
     report = Report(lease.id, 0, 0, Counts(), {}, (refusal, waiting), (parked, lost))
-    assert account.hear(report, lease)
-    account.count(Outcome(lease.id, "deadline", Counts(), {}, (refusal,), (parked, lost, parked)), lease)
-    errors = {partition: account.tallies[partition].errors for partition in (whole, broken)}
+    assert stats.apply_report(report, lease)
+    stats.apply_outcome(Outcome(lease.id, Counts(), {}, (refusal,), (parked, lost, parked)), lease)
+    errors = {partition: stats.partition_stats[partition].errors for partition in (whole, broken)}
     assert [(error.refused, error.parked, error.logged) for error in errors.values()] == [(2, 2, 4), (1, 0, 1)]
     sheet = Sheet()
-    measures = [Measure(partition, "copying", None, tally) for partition, tally in account.tallies.items()]
+    measures = [Measure(partition, "copying", None, stats) for partition, stats in stats.partition_stats.items()]
     put_tasks(sheet, "c", [Task((whole,), running=True), Task((broken,), running=True)], measures)
     values = {family.name: [sample.value for sample in family.samples] for family in sheet.families()}
     assert values["kafka_connect_task_error_total_record_errors"] == [2, 1]
@@ -126,18 +126,18 @@ def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
 
 
 def test_what_leases_did_adds_up() -> None:
-    account = FlowStats("A->B", lambda: None)
-    lease, counts = Lease("lease", 0, ()), Counts()
+    stats = FlowStats("A->B", lambda: None)
+    lease, counts = RunningLease("lease", 0, ()), Counts()
     counts.append("gzip", "", 10, 1000)
     counts.append("gzip", "", 5, 500)
     counts.append("gzip", "thin", 3, 300)
     counts.throttled["target"] += 1.5
     report = Report.from_record(*Report(lease.id, 0, 0, counts, {}, ()).to_record())
-    assert account.hear(report, lease)
-    assert account.counts([lease]) == counts
-    account.hear(replace(report, attempt=1), lease)  # what the first attempt did counts, too
-    account.count(Outcome(lease.id, "deadline", Counts(), {}, (), attempt=2), lease)  # one that was never heard of
-    assert account.counts([]) == Counts(
+    assert stats.apply_report(report, lease)
+    assert stats.counts([lease]) == counts
+    stats.apply_report(replace(report, attempt=1), lease)  # what the first attempt did counts, too
+    stats.apply_outcome(Outcome(lease.id, Counts(), {}, (), attempt=2), lease)  # without a report
+    assert stats.counts([]) == Counts(
         {("gzip", "as-it-is"): Amount(4, 30, 3000), ("gzip", "thin"): Amount(2, 6, 600)},
         {"source": 0.0, "target": 3.0},
     )
@@ -286,25 +286,25 @@ def test_a_window_forgets(clock: Clock) -> None:
 
 
 def test_a_tally_goes_on_with_the_next_lease(clock: Clock) -> None:
-    tally = PartitionStats(_known_since=clock.now)
+    stats = PartitionStats(_known_since=clock.now)
 
     def note(lease: str, records: int, at: int, end: int, newest: float = -1.0, attempt: int = 0) -> None:
         copied = Copied(records, records * 10, int(newest * 1000), int(clock.now * 1000))
-        tally.note((lease, attempt, 0), Progress(Position(at, at), end, copied))
+        stats.note((lease, attempt, 0), Progress(Position(at, at), end, copied))
 
     note("one", 0, 100, 200)
     clock.now += 7
-    assert tally.seconds_behind() == 7  # nothing copied yet: since it is known
+    assert stats.seconds_behind() == 7  # nothing copied yet: since it is known
     note("one", 50, 150, 200, clock.now - 3600)
     note("one", 60, 160, 200, clock.now - 3600)
-    assert tally.seconds_behind() == 3600  # a backlog, as old as what was copied last
+    assert stats.seconds_behind() == 3600  # a backlog, as old as what was copied last
     note("one", 5, 165, 200, clock.now - 60, attempt=1)
     note("two", 30, 195, 200, clock.now - 1)
     note("one", 10, 170, 200, clock.now - 60, attempt=1)  # its last word, late
     note("two", 35, 200, 200, clock.now - 1)
-    assert (tally.records, tally.size, tally.seconds_behind()) == (105, 1050, 0)
-    assert tally.ages.spread() == Spread((3600 + 3600 + 60 + 1 + 60 + 1) * 1000 / 6, 1000, 3_600_000)
+    assert (stats.records, stats.size, stats.seconds_behind()) == (105, 1050, 0)
+    assert stats.ages.spread() == Spread((3600 + 3600 + 60 + 1 + 60 + 1) * 1000 / 6, 1000, 3_600_000)
     clock.now += 100
     note("two", 35, 200, 210)
     clock.now += 5
-    assert tally.seconds_behind() == 5  # and not since the last record
+    assert stats.seconds_behind() == 5  # and not since the last record

@@ -100,7 +100,7 @@ class FakeEngine:
     def end(self, lease: str, positions: Mapping[MirrorPartition, int] | None = None, **more: Any) -> None:
         progress = {partition: Progress(Position(at, at), at) for partition, at in (positions or {}).items()}
         refusals: tuple[Refusal, ...] = more.get("refusals", ())
-        self._running[lease].set_result(Outcome(lease, "stopped", Counts(), progress, refusals))
+        self._running[lease].set_result(Outcome(lease, Counts(), progress, refusals))
 
     def fail(self, lease: str, error: Exception) -> None:
         self._running[lease].set_exception(error)

@@ -56,13 +56,13 @@ class FakeRunner:
         self.flow = flow
         self.world.log.append("runner changes")
 
-    async def begin_anew(self, _leases: Collection[int]) -> None:
+    async def restart_leases(self, _leases: Collection[int]) -> None:
         pass
 
-    async def look_again(self) -> None:
+    async def refresh_topics(self) -> None:
         pass
 
-    restart_leases, refresh_topics = begin_anew, look_again
+    restart_leases, refresh_topics = restart_leases, refresh_topics
 
     def positions(self) -> dict[Any, Any]:
         return {}

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from heliograph.control import checkpoints
-from heliograph.control.checkpoints import Translated, Unknown
-from heliograph.control.group_sync import OnTarget
+from heliograph.control import group_translation
+from heliograph.control.group_sync import TargetGroups
+from heliograph.control.group_translation import NotTranslatable, TranslatedOffset
 from heliograph.model.flow import SOURCE, Cluster, Flow, Groups
 from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.group_reasons import ORDER, Reason, Rights, reason
 from heliograph.service.partition_position import Missing, PartitionPosition
-from heliograph.wire.consumer_groups import DEAD, EMPTY, Committed, Description
+from heliograph.wire.consumer_groups import DEAD, EMPTY, Committed, GroupDescription
 from heliograph.wire.errors import GROUP_AUTHORIZATION_FAILED, BrokerError, Unreachable, WireError
 
 FLOW = Flow(
@@ -26,7 +26,7 @@ MIRROR = ("A.orders", 0)
 
 
 def explain(
-    answer: int | Unknown = 24,
+    answer: int | NotTranslatable = 24,
     *,
     source_offset: int = 30,
     early: str = "",
@@ -37,16 +37,16 @@ def explain(
     on_target: int | WireError | None = None,
     mirror_end: int | WireError = 40,
     flow: Flow = FLOW,
-    description: Description | None = None,
+    description: GroupDescription | None = None,
     may_write: bool | None = True,
 ) -> Reason:
     """A group that has committed 30 on the source, which is 24 in the mirror."""
-    translated = Translated("billing", "orders", 0, Committed(source_offset), answer, 40, early)
+    translated = TranslatedOffset("billing", "orders", 0, Committed(source_offset), answer, 40, early)
     at = PartitionPosition(PARTITION, source_start, 46, 0, 40, position)
     committed: Any = (
         on_target if isinstance(on_target, WireError) else {} if on_target is None else {MIRROR: Committed(on_target)}
     )
-    seen = OnTarget({"billing": state}, {"billing": committed}, {MIRROR: mirror_end})
+    seen = TargetGroups({"billing": state}, {"billing": committed}, {MIRROR: mirror_end})
     rights = Rights({} if description is None else {"billing": description}, {"A.orders": may_write})
     return reason(flow, translated, at, missing, seen, rights)
 
@@ -87,13 +87,13 @@ DELETED = "offset 30 is deleted, A starts at 35 now: a consumer there goes by it
             "wait for copying: 4 records to go; until then its offset is the mirror's end",
         ),
         (
-            explain(state="Stable", description=Description(("app on 10.0.0.1",), True)),
+            explain(state="Stable", description=GroupDescription(("app on 10.0.0.1",), True)),
             "active",
             "in use on B (state Stable, 1 member: app on 10.0.0.1)",
             "stop its members on B",
         ),
         (
-            explain(state="Stable", description=Description(("a", "b", "c", "d", "e"), True)),
+            explain(state="Stable", description=GroupDescription(("a", "b", "c", "d", "e"), True)),
             "active",
             "in use on B (state Stable, 5 members: a, b, c and 2 more)",
             "stop its members on B",
@@ -111,7 +111,7 @@ DELETED = "offset 30 is deleted, A starts at 35 now: a consumer there goes by it
             "check the brokers of B",
         ),
         (
-            explain(description=Description((), False)),
+            explain(description=GroupDescription((), False)),
             "no-permission",
             "B does not allow READ on group billing",
             "allow it on B",
@@ -136,26 +136,31 @@ DELETED = "offset 30 is deleted, A starts at 35 now: a consumer there goes by it
             "set emit.checkpoints.enabled = true, and its interval above 0",
         ),
         (
-            explain(Unknown(checkpoints.BEFORE_LEDGER, "so")),
+            explain(NotTranslatable(group_translation.BEFORE_LEDGER, "so")),
             "before-ledger",
             "so",
             "let the group read on A up to the records that Heliograph has copied",
         ),
         (
-            explain(Unknown(checkpoints.BEFORE_LEDGER, "so"), source_start=35),
+            explain(NotTranslatable(group_translation.BEFORE_LEDGER, "so"), source_start=35),
             "source-offset-gone",
             DELETED,
             "let the group read on A, or set its offset there",
         ),
-        (explain(Unknown(checkpoints.NO_MIRROR, "so")), "no-mirror", "so", "run the flow, which creates it"),
-        (explain(Unknown(checkpoints.NOTHING_COPIED, "so")), "nothing-copied", "so", "run the flow"),
         (
-            explain(Unknown(checkpoints.TOPIC_GONE, "so")),
+            explain(NotTranslatable(group_translation.NO_MIRROR, "so")),
+            "no-mirror",
+            "so",
+            "run the flow, which creates it",
+        ),
+        (explain(NotTranslatable(group_translation.NOTHING_COPIED, "so")), "nothing-copied", "so", "run the flow"),
+        (
+            explain(NotTranslatable(group_translation.TOPIC_GONE, "so")),
             "topic-gone",
             "so",
             "nothing: the group keeps its offset on B",
         ),
-        (explain(Unknown(checkpoints.UNREADABLE, "so")), "unreadable", "so", "check the brokers of B"),
+        (explain(NotTranslatable(group_translation.UNREADABLE, "so")), "unreadable", "so", "check the brokers of B"),
     ],
 )
 def test_the_reason(found: Reason, state: str, text: str, advice: str) -> None:

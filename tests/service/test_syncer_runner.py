@@ -98,7 +98,7 @@ def test_a_failure_is_logged_once_and_retried_and_its_end_is_logged(
     assert runner.errors("checkpoints") == ""
     (measure,) = runner.measures()
     assert (measure.failing, measure.since) == (False, 3.0)
-    assert texts(caplog) == [("INFO", "A->B: checkpoints are synced again")]
+    assert texts(caplog) == [("INFO", "A->B: syncing checkpoints succeeds again")]
 
 
 def test_an_unexpected_error_is_logged_with_its_traceback_and_retried(

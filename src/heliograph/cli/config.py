@@ -10,14 +10,14 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
-from heliograph.config.deployment import assemble
-from heliograph.config.document import Document
-from heliograph.config.explain import Explanation, Found, explain
-from heliograph.config.formats import read_all
-from heliograph.config.outline import addresses, class_name, outline
-from heliograph.config.secrets import shown
-from heliograph.config.setting import Scope
+from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.secrets import shown
+from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.deployment import assemble
+from heliograph.config.show.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
+from heliograph.config.show.explain import ExplainedValue, Explanation, explain
+from heliograph.config.show.outline import addresses, class_name, outline
 from heliograph.model.flow import CHECKPOINT, DEFAULT_CONFIG_PROPERTIES_EXCLUDE, HEARTBEAT, SOURCE, Cluster, Flow
 from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import ReplicationPolicy
@@ -97,28 +97,28 @@ def explained(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _where(value: Found) -> str:
+def _where(value: ExplainedValue) -> str:
     return f"from {value.place}, {value.written}" if value.written else "the default"
 
 
-def described(document: Document, deployment: Deployment) -> list[str]:
+def described(document: Settings, deployment: Deployment) -> list[str]:
     lines = [f"clusters of {deployment.file}"]
     for cluster in deployment.clusters.values():
         lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or 'no address'}")
         lines += [f"    {name} = {value}" for name, value in _settings_of(document, cluster)]
     for flow in deployment.flows:
         lines += ["", *_flow(flow)]
-    for beat in deployment.beats:
+    for beat in deployment.heartbeat_only_flows:
         every = _every(beat.heartbeats.every)
         lines += ["", f"{beat.name}: writes heartbeats only, {every}"]
     return lines
 
 
-def _settings_of(document: Document, cluster: Cluster) -> list[tuple[str, str]]:
+def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:
     """The settings of a cluster in the file, except its address."""
     return [
         (address.name, shown(address.name, entry.value))
-        for address, entry in document.values.entries.items()
+        for address, entry in document.entries.items()
         if address.scope is Scope.CLUSTER and address.owner == cluster.alias and address.name != "bootstrap.servers"
     ]
 

@@ -26,9 +26,9 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.deployment import assemble
-from heliograph.config.document import Document
-from heliograph.config.formats import read_all
+from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.deployment import assemble
 from heliograph.control.takeover import StillRunning
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
@@ -103,7 +103,7 @@ def run(
     _report(flows, behind, until_caught_up)
 
 
-def _load(files: list[Path]) -> tuple[Document, Deployment]:
+def _load(files: list[Path]) -> tuple[Settings, Deployment]:
     """Logs what there is to say about the settings. Exits if nothing can be run."""
     try:
         document = read_all(files)
@@ -146,7 +146,7 @@ def _report(flows: list[FlowStatus], behind: list[str], until_caught_up: bool) -
 
 async def _main(
     files: list[Path],
-    document: Document,
+    document: Settings,
     deployment: Deployment,
     until_caught_up: bool,
     master: str | None,
@@ -156,14 +156,14 @@ async def _main(
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
     running = Supervisor(
-        (*deployment.flows, *deployment.beats), master=master, conf=conf, until_caught_up=until_caught_up
+        (*deployment.flows, *deployment.heartbeat_only_flows), master=master, conf=conf, until_caught_up=until_caught_up
     )
     connectors = Connectors(running, Worker(address(serving) if serving is not None else "heliograph"))
     connectors.adopt(document, deployment)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
     server = None
     if serving is not None:
-        target = (*deployment.flows, *deployment.beats)[0].target
+        target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
         health = Health(running, lambda: _targets(running))
         app = make_app(connectors, ConnectorStates(connectors), events, target, health)
         server = RestServer(app, serving)

@@ -23,7 +23,7 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError
-from heliograph.config.worker_file import StorageTopic, WorkerFile, load_worker
+from heliograph.config.read.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
@@ -99,7 +99,7 @@ async def _main(
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
         states = ConnectorStates(connectors)
-        status_writer = asyncio.create_task(states.keep_telling(store))
+        status_writer = asyncio.create_task(states.keep_writing(store))
         try:
             health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
             server = RestServer(make_app(connectors, states, events, file.cluster, health), serving)

@@ -47,7 +47,7 @@ def topics(
 
 async def _look(deployment: Deployment) -> list[tuple[Flow, InternalTopic, bool]]:
     internal_topics: list[tuple[Flow, InternalTopic, bool]] = []
-    for flow in (*deployment.flows, *deployment.beats):
+    for flow in (*deployment.flows, *deployment.heartbeat_only_flows):
         source, target = ClusterClient(flow.source), ClusterClient(flow.target)
         try:
             answers = await look_up(flow, source, target)

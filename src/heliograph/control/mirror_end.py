@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from heliograph.copy.resumed import batches_at
-from heliograph.copy.visible import visible_records
+from heliograph.copy.consumer_view import visible_records
+from heliograph.copy.log_access import batches_at
 from heliograph.model.intervals import Intervals
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.partitions import MirrorPartition, TopicPartition

@@ -13,7 +13,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heliograph.copy.ledger import Ledger, State
+from heliograph.copy.ledger import Ledger
+from heliograph.copy.ledger_state import LedgerState
 from heliograph.model.flow import Flow
 from heliograph.model.ledger_records import (
     INDEX,
@@ -43,8 +44,8 @@ _EVERY = 600.0
 _TRIM_AFTER = 300.0
 
 
-_MirrorState = tuple[TopicPartition, str, State]  # with the mirror's topic id
-_Due = tuple[TopicPartition, str, State, list[Page] | None]
+_MirrorState = tuple[TopicPartition, str, LedgerState]  # with the mirror's topic id
+_Due = tuple[TopicPartition, str, LedgerState, list[Page] | None]
 
 
 class Packer:
@@ -212,12 +213,12 @@ def _all(ledger: Ledger) -> list[_MirrorState]:
     ]
 
 
-def _is_behind(state: State) -> bool:
+def _is_behind(state: LedgerState) -> bool:
     """Whether the index lacks something that is known."""
     return state.packed is None or (state.packed.era, state.packed.written) < (state.era, state.written)
 
 
-def _packed(partition: TopicPartition, mirror_id: str, state: State, pages: Sequence[Page]) -> Packed:
+def _packed(partition: TopicPartition, mirror_id: str, state: LedgerState, pages: Sequence[Page]) -> Packed:
     before = state.packed
     used = {page.location for page in pages}
     unused = [

@@ -17,7 +17,7 @@ from heliograph.control.mirror_end import ForeignMirror, Mm2Position, end_in_sou
 from heliograph.control.mm2_offsets import mm2_offsets, mm2_was_here
 from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.ledger import Ledger
-from heliograph.copy.resumed import batches_at
+from heliograph.copy.log_access import batches_at
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.ledger_records import JournalEntry

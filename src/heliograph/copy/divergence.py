@@ -127,7 +127,7 @@ def _copied_twice(tail: MirrorTail, mirror_end: int) -> Iterator[Event]:
 
 
 def _too_many_to_search(candidate: Candidate, common: int, source: int, logs: BothLogs) -> Event:
-    shift_at, end = candidate.intervals.shift_at, candidate.facts.mirror_end
+    shift_at, end = candidate.intervals.foreign_offsets_at, candidate.facts.mirror_end
     count = (end - shift_at(end)) - (common - shift_at(common))
     text = (
         f"{count} records of the mirror, from mirror offset {common} on, are too many to be searched in the source "

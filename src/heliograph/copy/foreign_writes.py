@@ -219,7 +219,7 @@ async def _last_sound_offset(candidate: Candidate, logs: BothLogs) -> int:
     before that is accounted for.
     """
     end = candidate.facts.mirror_end
-    known = await logs.ask(candidate, lambda intervals: intervals.same_shift_since(end))
+    known = await logs.ask(candidate, lambda intervals: intervals.foreign_offsets_constant_since(end))
     if known is None:
         raise WireError(f"nothing is known about the mirror before offset {end}")
     first, foreign_offsets = max(known.target, candidate.facts.mirror_start), known.foreign_offsets_before

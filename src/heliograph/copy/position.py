@@ -93,7 +93,7 @@ def _mirror_end(intervals: Intervals, facts: PartitionFacts) -> _MirrorEnd:
     interval = last if last is not None else intervals.beginning(facts.mirror_end)
     if pending_fill is not None or interval is None:
         return _MirrorEnd(pending_fill)
-    source, foreign = interval.source_of(facts.mirror_end), intervals.shift_at(facts.mirror_end)
+    source, foreign = interval.source_of(facts.mirror_end), intervals.foreign_offsets_at(facts.mirror_end)
     beginning = intervals.beginning(facts.mirror_end)
     is_decided = False
     if beginning is not None and beginning.source_id == facts.source_id:

@@ -40,8 +40,8 @@ class Collector:
             for flow, flow_supervisor in deployed.items()
             if flow_supervisor is not None and flow_supervisor.runner is not None
         }
-        measures = {flow: runner.measures() for flow, runner in runners.items()}
-        put_rebalances(sheet, [runner.leases() for runner in runners.values()])
+        measures = {flow: runner.view.measures() for flow, runner in runners.items()}
+        put_rebalances(sheet, [runner.view.leases() for runner in runners.values()])
         topics = sum(len({measure.partition.topic for measure in of_flow}) for of_flow in measures.values())
         shown = Detail.asked(detail, topics, sum(map(len, measures.values())))
         for flow, flow_supervisor in deployed.items():
@@ -52,10 +52,10 @@ class Collector:
                 put_copying(sheet, runner, measures[flow], shown)
                 put_source(sheet, runner.flow, measures[flow], shown)
                 source = next((name for name in names if connectors.part(name) == SOURCE), "")
-                put_tasks(sheet, source, runner.tasks(), measures[flow])
-            if flow_supervisor is not None and flow_supervisor.keeper is not None:
-                put_keeping(sheet, flow_supervisor.keeper)
-                put_checkpoints(sheet, flow_supervisor.keeper.flow, flow_supervisor.keeper.checkpoint_ages, shown)
+                put_tasks(sheet, source, runner.view.tasks(), measures[flow])
+            if flow_supervisor is not None and flow_supervisor.syncers is not None:
+                put_keeping(sheet, flow_supervisor.syncers)
+                put_checkpoints(sheet, flow_supervisor.syncers.flow, flow_supervisor.syncers.checkpoint_ages, shown)
         return Families(sheet.families())
 
 

@@ -6,7 +6,7 @@ from heliograph.metrics import definitions as of
 from heliograph.metrics.sheet import Sheet
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.connector_states import TaskStatus
-from heliograph.service.flow_runner import Task
+from heliograph.service.flow_view import Task
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.partition_stats import Errors
 
@@ -26,9 +26,9 @@ def put_tasks(sheet: Sheet, connector: str, tasks: list[Task], measures: list[Me
     """Records and errors of the source connector's tasks."""
     known: dict[MirrorPartition, Measure] = {measure.partition: measure for measure in measures}
     for number, task in enumerate(tasks):
-        tallies = [known[partition].tally for partition in task.partitions if partition in known]
-        records = sum(tally.records for tally in tallies if tally is not None)
-        rate = sum(tally.records_lately.per_second() for tally in tallies if tally is not None)
+        partition_stats = [known[partition].stats for partition in task.partitions if partition in known]
+        records = sum(stats.records for stats in partition_stats if stats is not None)
+        rate = sum(stats.records_lately.per_second() for stats in partition_stats if stats is not None)
         for metric, value in (
             (of.WRITE_TOTAL, records),
             (of.POLL_TOTAL, records),
@@ -36,7 +36,7 @@ def put_tasks(sheet: Sheet, connector: str, tasks: list[Task], measures: list[Me
             (of.POLL_RATE, rate),
         ):
             sheet.put(metric, value, connector, str(number))
-        _put_errors(sheet, connector, number, [tally.errors for tally in tallies if tally is not None])
+        _put_errors(sheet, connector, number, [stats.errors for stats in partition_stats if stats is not None])
 
 
 def _put_errors(sheet: Sheet, connector: str, number: int, errors: list[Errors]) -> None:

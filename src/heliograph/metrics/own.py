@@ -41,26 +41,26 @@ def _state(deployed: FlowSupervisor | None, fits: bool) -> str:
     parts = deployed.wanted.parts if deployed is not None and deployed.wanted is not None else frozenset()
     if deployed is None or not parts:
         return "paused"
-    runs = deployed.copies if SOURCE in parts else any(map(deployed.keeps, parts))
+    runs = deployed.is_copying if SOURCE in parts else any(map(deployed.runs_part, parts))
     return "running" if runs else "starting"
 
 
 def put_copying(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: Detail) -> None:
-    status, name = runner.status(), runner.flow.name
+    status, name = runner.view.status(), runner.flow.name
     sheet.put(of.MIRRORS, status.mirrors, name)
     sheet.put(of.TOPICS_FAILED, len(status.failed_topics), name)
-    sheet.put(of.DRIFT, runner.too_wide, name, "partitions")
+    sheet.put(of.DRIFT, runner.view.too_wide, name, "partitions")
     for state in (*_PARTITION_STATES, *(status.states.keys() - set(_PARTITION_STATES))):
         sheet.put(of.PARTITIONS, status.states.get(state, 0), name, state)
     for (reason, final), count in Counter((refusal.reason, refusal.final) for refusal in status.refusals).items():
         sheet.put(of.REFUSALS, count, name, reason, str(final).lower())
     sheet.put(of.COPIED_RECORDS, status.records, name)
     sheet.put(of.COPIED_BYTES, status.size, name)
-    _put_counts(sheet, name, runner.counts())
+    _put_counts(sheet, name, runner.view.counts())
     for kind in (*_KINDS, *(status.events.keys() - set(_KINDS))):
         sheet.put(of.NOTICES, status.events.get(kind, 0), name, kind)
         sheet.put(of.NOTICE_RECORDS, status.records_of_events.get(kind, 0), name, kind)
-    sheet.put(of.OPEN_SECONDS, runner.open_for, name)
+    sheet.put(of.OPEN_SECONDS, runner.view.open_for, name)
     sheet.put(of.OPEN_PARTITIONS, len(status.stalled), name)
     sheet.put(of.OPEN_RECORDS, sum(transaction.count for transaction in status.stalled), name)
     _put_leases(sheet, runner)
@@ -85,7 +85,7 @@ def _put_counts(sheet: Sheet, flow: str, counts: Counts) -> None:
 
 
 def _put_leases(sheet: Sheet, runner: FlowRunner) -> None:
-    leases, name = runner.leases(), runner.flow.name
+    leases, name = runner.view.leases(), runner.flow.name
     sheet.put(of.LEASES, leases.running, name)
     sheet.put(of.LEASES_WANTED, leases.wanted, name)
     sheet.put(of.LEASE_AGE, leases.oldest, name)
@@ -115,7 +115,7 @@ def _put_lag(sheet: Sheet, runner: FlowRunner, measures: list[Measure], detail: 
         for measure in measures:
             labels = name, measure.partition.topic, str(measure.partition.partition)
             sheet.put(of.PARTITION_LAG, measure.lag, *labels)
-            sheet.put(of.PARTITION_LAG_SECONDS, measure.tally.seconds_behind() if measure.tally else 0.0, *labels)
+            sheet.put(of.PARTITION_LAG_SECONDS, measure.stats.seconds_behind() if measure.stats else 0.0, *labels)
 
 
 def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
@@ -133,25 +133,25 @@ def _put_topic(sheet: Sheet, flow: str, topic: str, totals: Totals) -> None:
     sheet.put(of.TOPIC_STOPPED, totals.stopped, flow, topic)
 
 
-def put_keeping(sheet: Sheet, keeper: FlowSyncers) -> None:
-    name = keeper.flow.name
-    for job in keeper.jobs():
+def put_keeping(sheet: Sheet, syncers: FlowSyncers) -> None:
+    name = syncers.flow.name
+    for job in syncers.jobs():
         sheet.put(of.SYNC_FAILING, job.failing, name, job.name)
         if job.since is not None:
             sheet.put(of.SYNC_SINCE, job.since, name, job.name)
-    sheet.put(of.REQUESTS, keeper.requests, name)
-    for what, count in keeper.drift().items():
+    sheet.put(of.REQUESTS, syncers.requests, name)
+    for what, count in syncers.drift().items():
         sheet.put(of.DRIFT, count, name, what)
-    if CHECKPOINT not in keeper.flow.parts:
+    if CHECKPOINT not in syncers.flow.parts:
         return
-    groups = keeper.synced_groups
+    groups = syncers.synced_groups
     reasons = Counter(groups.reasons.values())
-    sheet.put(of.GROUPS, len(keeper.checkpoints.groups), name)
+    sheet.put(of.GROUPS, len(syncers.checkpoints.groups), name)
     sheet.put(of.GROUPS_SYNCED, len(groups.written) + len(groups.unchanged), name)
     for reason in _REASONS:
         sheet.put(of.GROUPS_NOT_SYNCED, reasons[reason], name, reason)
-    sheet.put(of.UNTRANSLATED, keeper.untranslated, name)
-    sheet.put(of.CHECKPOINTS, keeper.checkpoints_written, name)
+    sheet.put(of.UNTRANSLATED, syncers.untranslated, name)
+    sheet.put(of.CHECKPOINTS, syncers.checkpoints_written, name)
 
 
 def put_events(sheet: Sheet, counts: Counter[tuple[str, str]], flows: Iterable[str]) -> None:

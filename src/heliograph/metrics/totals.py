@@ -34,19 +34,19 @@ class Totals:
         if (margin := measure.margin) is not None:
             mine = margin, measure.partition.partition
             self.margin = mine if self.margin is None else min(self.margin, mine)
-        tally = measure.tally
-        if tally is None:
+        stats = measure.stats
+        if stats is None:
             return
-        self.seconds_behind = max(self.seconds_behind, tally.seconds_behind())
-        self.records += tally.records
-        self.size += tally.size
-        self.records_per_second += tally.records_lately.per_second()
-        self.bytes_per_second += tally.size_lately.per_second()
-        self.landed = max(self.landed, tally.landed)
-        if tally.newest:
-            self.newest = max(self.newest, tally.newest)
-            self.latency = max(self.latency or 0.0, max(0.0, tally.landed - tally.newest) * 1000)
-        self.ages = _both(self.ages, tally.ages.spread())
+        self.seconds_behind = max(self.seconds_behind, stats.seconds_behind())
+        self.records += stats.records
+        self.size += stats.size
+        self.records_per_second += stats.records_lately.per_second()
+        self.bytes_per_second += stats.size_lately.per_second()
+        self.landed = max(self.landed, stats.landed)
+        if stats.newest:
+            self.newest = max(self.newest, stats.newest)
+            self.latency = max(self.latency or 0.0, max(0.0, stats.landed - stats.newest) * 1000)
+        self.ages = _merged(self.ages, stats.ages.spread())
 
     @property
     def lag_bytes(self) -> float:
@@ -58,10 +58,8 @@ class Totals:
         return max(0.0, time.time() - self.landed) if self.landed else None
 
 
-def _both(first: Spread | None, second: Spread | None) -> Spread | None:
-    if first is None or second is None:
-        return first or second
-    return Spread((first.mean + second.mean) / 2, min(first.least, second.least), max(first.most, second.most))
+def _merged(known: Spread | None, other: Spread | None) -> Spread | None:
+    return known.merge(other) if known is not None and other is not None else known or other
 
 
 def totals_by(key: Callable[[Measure], str], measures: Iterable[Measure]) -> dict[str, Totals]:

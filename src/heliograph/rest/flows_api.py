@@ -68,7 +68,7 @@ def mirrors_api(connectors: Connectors, prefix: str) -> APIRouter:
         """The mirrors of a flow: partitions by state, lag, rates, and why a partition is not copied."""
         connectors.of_flow(flow)
         deployed = connectors.deployed(flow)
-        every = deployed.runner.mirrors() if deployed is not None and deployed.runner is not None else []
+        every = deployed.runner.view.mirrors() if deployed is not None and deployed.runner is not None else []
         chosen = [mirror for mirror in every if topic in ("", mirror.topic) and (not state or state in mirror.states)]
         chosen.sort(
             key=lambda mirror: (-((mirror.lag or 0) if order == "lag" else mirror.records_per_second), mirror.topic)
@@ -91,7 +91,9 @@ def mirrors_api(connectors: Connectors, prefix: str) -> APIRouter:
 def _flow_status(connectors: Connectors, states: ConnectorStates, flow: str) -> dict[str, Any]:
     names = connectors.of_flow(flow)
     deployed = connectors.deployed(flow)
-    status = deployed.runner.status(_MAX_PROBLEMS) if deployed is not None and deployed.runner is not None else None
+    status = (
+        deployed.runner.view.status(_MAX_PROBLEMS) if deployed is not None and deployed.runner is not None else None
+    )
     return {
         "name": flow,
         "connectors": {name: states.status(name)[0].state for name in names},

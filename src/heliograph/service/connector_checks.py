@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from heliograph.config import ConfigError
-from heliograph.config.plugin_config import problems
-from heliograph.config.posted import part_of, with_secrets
+from heliograph.config.resolve.posted import part_of, with_secrets
+from heliograph.config.show.plugin_definitions import problems
 
 
 class Invalid(Exception):

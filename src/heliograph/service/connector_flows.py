@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config import ConfigError
-from heliograph.config.posted import Made, connector, flow_of, part_of
+from heliograph.config.resolve.posted import PostedFlow, connector, flow_of, part_of
 from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
 
@@ -108,7 +108,7 @@ class FlowBuilder:
         paused = {part_of(wanted.config) for wanted in members.values() if wanted.state != RUNNING}
         return replace(flow, parts=flow.parts - paused)
 
-    def _log_once(self, made: Made) -> None:
+    def _log_once(self, made: PostedFlow) -> None:
         for level, texts in ((logging.WARNING, made.warnings), (logging.INFO, made.notes)):
             for text in texts:
                 if text not in self._logged:

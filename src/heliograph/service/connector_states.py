@@ -151,7 +151,7 @@ class ConnectorStates:
         errors = ErrorLog()
         while True:
             try:
-                await store.tell(self._statuses())
+                await store.write_statuses(self._statuses())
                 errors.recovered("statuses")
             except WireError as error:
                 if errors.is_new("statuses", str(error)):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from heliograph.config import ConfigError
-from heliograph.config.posted import part_of, shown
+from heliograph.config.resolve.posted import part_of, shown
 from heliograph.model.flow import Flow
 from heliograph.service.connector_flows import ClusterPair, ConnectorFlows, WantedConnector, cluster_pair
 from heliograph.service.flow_supervisor import FlowSupervisor

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from heliograph.config import Deployment
-from heliograph.config.document import Document
-from heliograph.config.export import connectors as exported
-from heliograph.config.kinds import split_list
-from heliograph.config.mirroring import TOPICS_PAUSED
+from heliograph.config.declare.kinds import split_list
+from heliograph.config.declare.supported import TOPICS_PAUSED
+from heliograph.config.read.settings import Settings
+from heliograph.config.show.projection import connectors as exported
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
 from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
@@ -52,12 +52,13 @@ class Connectors(ConnectorView):
         for name, reason in self._made.unfit.items():
             log.error("connector %s does not run: %s", name, reason)
 
-    def adopt(self, document: Document, deployment: Deployment) -> None:
+    def adopt(self, document: Settings, deployment: Deployment) -> None:
         """The connectors of a file replace all others. What is paused stays paused."""
         before = self._wanted
         self._wanted = {}
         flows: dict[ClusterPair, Flow] = {
-            (flow.source.alias, flow.target.alias): flow for flow in (*deployment.flows, *deployment.beats)
+            (flow.source.alias, flow.target.alias): flow
+            for flow in (*deployment.flows, *deployment.heartbeat_only_flows)
         }
         configs: dict[ClusterPair, dict[str, Mapping[str, str]]] = {}
         for connector in exported(document, flows.values()):
@@ -100,7 +101,7 @@ class Connectors(ConnectorView):
         async with self._changing:
             self.wanted(name)
             if self._store is not None:
-                await self._store.forget(name)
+                await self._store.delete(name)
             del self._wanted[name]
             log.info("connector %s is deleted; its mirrors stay", name)
             self._apply()
@@ -111,7 +112,7 @@ class Connectors(ConnectorView):
         async with self._changing:
             before = self.wanted(name)
             if self._store is not None:
-                await self._store.keep_state(name, state)
+                await self._store.put_state(name, state)
             if before.state != state:
                 log.info("connector %s is set to %s", name, state)
             self._wanted[name] = replace(before, state=state)
@@ -139,8 +140,8 @@ class Connectors(ConnectorView):
     async def _store_and_apply(self, name: str, wanted: WantedConnector, *, is_new: bool) -> None:
         if self._store is not None:
             if is_new and wanted.state != RUNNING:
-                await self._store.keep_state(name, wanted.state)
-            await self._store.keep(name, wanted.config)
+                await self._store.put_state(name, wanted.state)
+            await self._store.put_config(name, wanted.config)
         elif self._builder.has_file:
             log.info("connector %s is changed until this process ends: the file still says otherwise", name)
         self._wanted[name] = wanted

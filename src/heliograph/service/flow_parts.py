@@ -80,6 +80,7 @@ class SyncingPart:
     def __init__(self) -> None:
         self.syncers: FlowSyncers | None = None
         self.started_parts: frozenset[str] = frozenset()  # that run, or have run
+        self._had_groups = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -90,6 +91,7 @@ class SyncingPart:
 
     async def replace(self, syncers: FlowSyncers | None, tasks: asyncio.TaskGroup) -> None:
         """The new ones start before the old ones end, so that what both sync does not pause."""
+        self._had_groups = self.has_groups
         old, old_task = self.syncers, self._task
         self.syncers, self._task = syncers, None
         self.start(tasks)
@@ -102,6 +104,13 @@ class SyncingPart:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FINISH_WITHIN):
                     await old.finish()
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether there are groups to translate, or were before the syncers ended or were replaced."""
+        if self.syncers is None or not self.syncers.checkpoint_syncer.loaded:
+            return self._had_groups
+        return bool(self.syncers.checkpoints.groups)
 
     def cancel(self) -> None:
         if self._task is not None:

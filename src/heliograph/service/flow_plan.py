@@ -12,7 +12,7 @@ from heliograph.control.topic_sync import plan, wanted_partitions
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, SOURCE, Flow
 from heliograph.model.partitions import MirrorPartition
-from heliograph.service.cycles import comes_home
+from heliograph.service.cycles import cycle_of
 from heliograph.service.partition_position import partition_positions
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.consumer_groups import consumer_groups
@@ -44,7 +44,7 @@ async def plan_flow(flow: Flow, flows: tuple[Flow, ...]) -> FlowPlan:
                 outcome.internal.append(f"{internal.topic.name} on {cluster.alias}")
         if SOURCE in flow.parts:
             topics = (await source.metadata(None)).topics
-            not_cyclic = {name: topic for name, topic in topics.items() if not comes_home(name, flow, flows)}
+            not_cyclic = {name: topic for name, topic in topics.items() if not cycle_of(name, flow, flows)}
             await _plan_mirrors(flow, source, target, not_cyclic, outcome)
         if CHECKPOINT in flow.parts and flow.groups.checkpoints_every is not None:
             outcome.groups = sum(map(flow.groups.names.matches, await consumer_groups(source)))

@@ -14,7 +14,7 @@ from heliograph.model.ledger_records import NewerFormat
 from heliograph.service.events import FlowNotRunning, emit, flow_scope
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
-from heliograph.service.flow_runner import FlowRunner, needs_another
+from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.service.task_groups import first_error
 from heliograph.wire.errors import WireError
@@ -150,7 +150,7 @@ class FlowSupervisor:
         restart, self._restart = self._restart or bool(self.trouble), False
         leases, self._leases_to_restart = self._leases_to_restart, set()
         runner = self.runner
-        if runner is not None and (flow is None or SOURCE not in flow.parts or needs_another(runner.flow, flow)):
+        if runner is not None and (flow is None or SOURCE not in flow.parts or runner.flow.needs_new_runner(flow)):
             await self.copying.end()
         if flow is None or not flow.parts:
             await self.syncing.replace(None, tasks)
@@ -164,9 +164,9 @@ class FlowSupervisor:
             elif self.runner.flow != flow:
                 await self.runner.change(flow)
             elif restart:
-                await self.runner.look_again()
+                await self.runner.refresh_topics()
             assert self.runner is not None
-            await self.runner.begin_anew(leases)
+            await self.runner.restart_leases(leases)
             await self._wait_for_spark()
         self._start(tasks)
 

@@ -2,7 +2,7 @@
 
 from heliograph.control.checkpoints import Checkpoints, GroupTopicPartition
 from heliograph.control.group_sync import GroupRound
-from heliograph.control.heartbeats import beat
+from heliograph.control.heartbeats import write_heartbeat
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.packing import Packer
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
@@ -34,7 +34,7 @@ class HeartbeatSyncer(Syncer):
         self._target = target
 
     async def run(self) -> None:
-        await beat(self._flow, self._target)
+        await write_heartbeat(self._flow, self._target)
 
 
 class FlowSyncers:

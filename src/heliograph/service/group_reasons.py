@@ -1,23 +1,23 @@
 """Why a group's offset on the target is what it is, and what would change it: a state, a sentence and an advice.
 
-The decision about a group is that of `OnTarget.verdict`, as for syncing. Pure functions.
+The decision about a group is that of `TargetGroups.verdict`, as for syncing. Pure functions.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heliograph.control import checkpoints
-from heliograph.control.checkpoints import Translated, Unknown
-from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, OnTarget, Verdict
+from heliograph.control import group_translation
+from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, TargetGroups, Verdict
+from heliograph.control.group_translation import NotTranslatable, TranslatedOffset
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.service.partition_position import Missing, PartitionPosition
-from heliograph.wire.consumer_groups import Description
+from heliograph.wire.consumer_groups import GroupDescription
 from heliograph.wire.errors import BrokerError, WireError
 
 SYNCED, DUE, AHEAD, ACTIVE = Verdict.SYNCED.value, Verdict.DUE.value, Verdict.AHEAD.value, Verdict.ACTIVE.value
-UNREADABLE, NO_PERMISSION = checkpoints.UNREADABLE, checkpoints.NO_PERMISSION
+UNREADABLE, NO_PERMISSION = group_translation.UNREADABLE, group_translation.NO_PERMISSION
 NOT_COPIED, SWITCHED_OFF, SOURCE_OFFSET_GONE = "not-copied", "switched-off", "source-offset-gone"
-GROUP_EXCLUDED, TOPIC_EXCLUDED, NO_OFFSET = "group-excluded", "topic-excluded", checkpoints.NO_OFFSET
+GROUP_EXCLUDED, TOPIC_EXCLUDED, NO_OFFSET = "group-excluded", "topic-excluded", group_translation.NO_OFFSET
 
 # The state of a group is that of its partitions which comes first here.
 ORDER = (
@@ -26,10 +26,10 @@ ORDER = (
     ACTIVE,
     AHEAD,
     SOURCE_OFFSET_GONE,
-    checkpoints.BEFORE_LEDGER,
-    checkpoints.TOPIC_GONE,
-    checkpoints.NO_MIRROR,
-    checkpoints.NOTHING_COPIED,
+    group_translation.BEFORE_LEDGER,
+    group_translation.TOPIC_GONE,
+    group_translation.NO_MIRROR,
+    group_translation.NOTHING_COPIED,
     SWITCHED_OFF,
     NOT_COPIED,
     DUE,
@@ -55,21 +55,21 @@ class Reason:
 class Rights:
     """What the target's brokers allow, for groups that are active or due, and for topics that are due."""
 
-    groups: Mapping[str, Description]
+    groups: Mapping[str, GroupDescription]
     topics: Mapping[str, bool | None]
 
 
 def reason(
     flow: Flow,
-    translated: Translated,
+    translated: TranslatedOffset,
     position: PartitionPosition,
     missing: Missing | WireError | None,
-    on_target: OnTarget,
+    on_target: TargetGroups,
     rights: Rights,
 ) -> Reason:
     """For one partition of a group that the flow selects."""
     group, answer = translated.group, translated.answer
-    if isinstance(answer, Unknown):
+    if isinstance(answer, NotTranslatable):
         return _untranslated(flow, translated, answer, position)
     mirror = position.partition.mirror, translated.partition
     verdict = on_target.verdict(group, mirror, answer)
@@ -111,26 +111,28 @@ def unreadable(error: object, alias: str, group: str) -> Reason:
     return Reason(UNREADABLE, f"its offsets on {alias} cannot be read: {error}", f"check the brokers of {alias}")
 
 
-def _untranslated(flow: Flow, translated: Translated, answer: Unknown, position: PartitionPosition) -> Reason:
+def _untranslated(
+    flow: Flow, translated: TranslatedOffset, answer: NotTranslatable, position: PartitionPosition
+) -> Reason:
     source, target = flow.source.alias, flow.target.alias
     deleted = _deleted_offset(flow, translated, position)
-    if deleted and answer.reason in (checkpoints.BEFORE_LEDGER, checkpoints.NOTHING_COPIED):
+    if deleted and answer.reason in (group_translation.BEFORE_LEDGER, group_translation.NOTHING_COPIED):
         return Reason(SOURCE_OFFSET_GONE, deleted, f"let the group read on {source}, or set its offset there")
     advice = {
         NO_PERMISSION: "allow DESCRIBE and READ on it",
-        checkpoints.TOPIC_GONE: f"nothing: the group keeps its offset on {target}",
-        checkpoints.NO_MIRROR: "run the flow, which creates it",
-        checkpoints.NOTHING_COPIED: "run the flow",
-        checkpoints.BEFORE_LEDGER: f"let the group read on {source} up to the records that Heliograph has copied",
+        group_translation.TOPIC_GONE: f"nothing: the group keeps its offset on {target}",
+        group_translation.NO_MIRROR: "run the flow, which creates it",
+        group_translation.NOTHING_COPIED: "run the flow",
+        group_translation.BEFORE_LEDGER: f"let the group read on {source} up to the records that Heliograph has copied",
     }
     return Reason(answer.reason, answer.text, advice.get(answer.reason, f"check the brokers of {target}"))
 
 
-def _early(translated: Translated) -> str:
+def _early(translated: TranslatedOffset) -> str:
     return f"; it would read some records again: {translated.why}" if translated.why else ""
 
 
-def _deleted_offset(flow: Flow, translated: Translated, position: PartitionPosition) -> str:
+def _deleted_offset(flow: Flow, translated: TranslatedOffset, position: PartitionPosition) -> str:
     offset, start = translated.committed.offset, position.source_start
     if start is None or offset >= start:
         return ""
@@ -138,7 +140,7 @@ def _deleted_offset(flow: Flow, translated: Translated, position: PartitionPosit
     return f"offset {offset} is deleted, {where}: a consumer there goes by its auto.offset.reset"
 
 
-def _active(flow: Flow, state: str, description: Description | None) -> Reason:
+def _active(flow: Flow, state: str, description: GroupDescription | None) -> Reason:
     details = f"state {state}"
     if description is not None and description.members:
         members = description.members

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from heliograph.control.checkpoints import Checkpoints, Translated
-from heliograph.control.group_sync import IDLE, GroupRound, GroupSync, OnTarget, Verdict, look_at_target
+from heliograph.control.checkpoints import Checkpoints
+from heliograph.control.group_sync import IDLE, GroupRound, GroupSync, TargetGroups, Verdict, look_at_target
+from heliograph.control.group_translation import TranslatedOffset
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, Flow
 from heliograph.model.names import why_not
@@ -126,7 +127,7 @@ async def sync_now(flow: Flow, group: str | None = None) -> GroupRound:
         checkpoints.groups = tuple(name for name in checkpoints.groups if group in (None, name))
         await checkpoints.run()
         chosen = set(checkpoints.groups)
-        placed = [checkpoint for key, checkpoint in checkpoints.placed.items() if key[0] in chosen]
+        placed = [checkpoint for key, checkpoint in checkpoints.mirror_checkpoints.items() if key[0] in chosen]
         return await GroupSync(target).run(placed)
 
 
@@ -152,10 +153,10 @@ async def _share_group_of(flow: Flow, source: ClusterClient, group: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    translated: Mapping[tuple[str, str, int], Translated]
+    translated: Mapping[tuple[str, str, int], TranslatedOffset]
     positions: Mapping[TopicPartition, PartitionPosition]
     missing: Mapping[TopicPartition, Missing | WireError | None]
-    on_target: OnTarget
+    on_target: TargetGroups
     rights: Rights
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 
-from heliograph.control.checkpoints import Checkpoints, GroupTopicPartition, Untranslated
+from heliograph.control.checkpoints import CheckpointIssue, Checkpoints, GroupTopicPartition
 from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
 from heliograph.model.flow import Flow
+from heliograph.service.events import Event, emit
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.syncer_runner import Syncer
 from heliograph.service.window import Window
@@ -15,6 +17,51 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _MIRROR_CHECK_INTERVAL = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReadsAgain(Event):
+    """A checkpoint is early, as the exact one is not known."""
+
+    issue: CheckpointIssue
+
+    @property
+    def message(self) -> str:
+        issue = self.issue
+        return f"group {issue.group} would read some records of {issue.topic}-{issue.partition} again: {issue.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffsetsWritten(Event):
+    count: int
+
+    @property
+    def message(self) -> str:
+        return f"offsets of {self.count} groups written to the target"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLeftAlone(Event):
+    group: str
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"group {self.group} is left alone: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeleted(Event):
+    """`kept_because`: why it is not deleted on the target; empty if it is."""
+
+    group: str
+    kept_because: str
+
+    @property
+    def message(self) -> str:
+        if self.kept_because:
+            return f"group {self.group} was deleted on the source, and stays on the target: {self.kept_because}"
+        return f"group {self.group} was deleted on the source, and is deleted on the target as well"
 
 
 class GroupListSyncer(Syncer):
@@ -41,7 +88,7 @@ class CheckpointSyncer(Syncer):
         self.untranslated = 0  # group partitions in the last run
         self.written = 0
         self.ages: dict[GroupTopicPartition, Window] = {}  # when they were written, in milliseconds
-        self._early: set[Untranslated] = set()
+        self._early: set[CheckpointIssue] = set()
 
     def take_over(self, earlier: "CheckpointSyncer") -> None:
         self.untranslated, self.written, self.ages = earlier.untranslated, earlier.written, earlier.ages
@@ -67,10 +114,7 @@ class CheckpointSyncer(Syncer):
             log.debug("%s: %d checkpoints written", self._flow.name, len(outcome.emitted))
         for early in outcome.early:
             if early not in self._early:
-                log.info(
-                    "%s: group %s would read some records of %s-%d again: %s",
-                    *(self._flow.name, early.group, early.topic, early.partition, early.why),
-                )
+                emit(log, GroupReadsAgain(self._flow.name, early))
         self._early = set(outcome.early)
 
     async def is_due_early(self) -> bool:
@@ -112,15 +156,15 @@ class GroupOffsetSyncer(Syncer):
             return  # the checkpoints that are read so far may be older than those that are not
         flow, checkpoints = self._flow, self._checkpoints
         matches = flow.groups.names.matches
-        placed = [checkpoint for key, checkpoint in checkpoints.placed.items() if matches(key[0])]
+        placed = [checkpoint for key, checkpoint in checkpoints.mirror_checkpoints.items() if matches(key[0])]
         outcome = await self._sync.run(placed)
         for group in checkpoints.share_groups:
             outcome.leave(group, SHARE_GROUP, NO_OFFSETS)
         if outcome.written:
-            log.info("%s: offsets of %d groups written to the target", flow.name, len(outcome.written))
+            emit(log, GroupOffsetsWritten(flow.name, len(outcome.written)))
         for group, reason in outcome.untouched.items():
             if self.last_round.untouched.get(group) != reason:
-                log.info("%s: group %s is left alone: %s", flow.name, group, reason)
+                emit(log, GroupLeftAlone(flow.name, group, reason))
         self.last_round = outcome
         if checkpoints.deleted:
             await self._delete_groups()
@@ -129,8 +173,4 @@ class GroupOffsetSyncer(Syncer):
         deleted = self._checkpoints.deleted
         for group, reason in (await self._sync.delete(deleted)).items():
             deleted.pop(group, None)
-            if reason:
-                text = "%s: group %s is gone from the source, and stays on the target: %s"
-                log.info(text, self._flow.name, group, reason)
-            else:
-                log.info("%s: group %s is gone from the source, and from the target, too", self._flow.name, group)
+            emit(log, GroupDeleted(self._flow.name, group, reason))

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Collection, Mapping
 
-from heliograph.control.takeover import StillRunning, take_over, tell
-from heliograph.control.topic_sync import Synced, sync_topics
+from heliograph.control.takeover import StillRunning, log_take_over, take_over
+from heliograph.control.topic_sync import TopicSyncResult, sync_topics
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import cycle_of
@@ -24,7 +24,7 @@ class Mirrors:
         self._flows = flows  # all that copy: together they may form a cycle
         self._shape: dict[str, tuple[str, int]] = {}
         self._taken_over: set[MirrorPartition] = set()  # checked whether MM2 has copied them before
-        self.synced = Synced({}, {})
+        self.synced = TopicSyncResult({}, {})
         self.partitions: tuple[MirrorPartition, ...] = ()
         self.have_ids = False
 
@@ -61,7 +61,7 @@ class Mirrors:
         self._taken_over.intersection_update(self.partitions)
         return True
 
-    def _log_changes(self, flow: Flow, synced: Synced) -> None:
+    def _log_changes(self, flow: Flow, synced: TopicSyncResult) -> None:
         for topic, error in synced.failed.items():
             if self.synced.failed.get(topic) != error:
                 emit(log, TopicEvent(flow.name, topic, f"topic {topic} is not mirrored: {error}", logging.ERROR))
@@ -89,7 +89,7 @@ class Mirrors:
                 raise
             emit(log, TakeoverBlocked(context.name, str(running)))
             return
-        tell(context.flow, outcome)
+        log_take_over(context.flow, outcome)
         self._taken_over.update(set(fresh) - outcome.refused.keys())
 
     def _shape_of(self, topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:

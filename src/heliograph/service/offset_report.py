@@ -9,7 +9,7 @@ from heliograph.control.topic_sync import plan
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, TopicPartition
-from heliograph.service.cycles import comes_home
+from heliograph.service.cycles import cycle_of
 from heliograph.service.partition_position import Missing, PartitionPosition, first_missing, partition_positions
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -51,7 +51,7 @@ async def look_at_offsets(flow: Flow, flows: tuple[Flow, ...], topic: str | None
     """All partitions that the flow copies, or those of one topic, by its name or its mirror's. Raises NoSuchTopic."""
     with closing(ClusterClient(flow.source)) as source, closing(ClusterClient(flow.target)) as target:
         source_topics, target_topics = (await source.metadata(None)).topics, (await target.metadata(None)).topics
-        not_cyclic = {name: found for name, found in source_topics.items() if not comes_home(name, flow, flows)}
+        not_cyclic = {name: found for name, found in source_topics.items() if not cycle_of(name, flow, flows)}
         mirrored = plan(flow, not_cyclic, target_topics).mirrored
         if topic is not None:
             chosen = tuple(name for name in mirrored if topic in (name, flow.mirror_name(name)))

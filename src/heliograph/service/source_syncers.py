@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from heliograph.control.acl_sync import AclSync
 from heliograph.control.config_sync import sync_configs
@@ -14,7 +15,7 @@ from heliograph.control.packing import Packer
 from heliograph.control.topic_sync import plan
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.service.events import TopicEvent, emit
+from heliograph.service.events import Event, TopicEvent, emit
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.syncer_runner import Syncer
 from heliograph.wire.cluster import are_different, id_text
@@ -31,6 +32,25 @@ _SYNC_INTERVAL = 5.0
 _FLUSH_INTERVAL = 60.0
 _PACK_INTERVAL = 10.0
 _PRUNE_INTERVAL = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTopicMissing(Event):
+    topic: str
+    severity = logging.WARNING
+
+    @property
+    def message(self) -> str:
+        return f"internal topic {self.topic} was deleted; creating it again"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalsPruned(Event):
+    partitions: int
+
+    @property
+    def message(self) -> str:
+        return f"ledger intervals of {self.partitions} mirror partitions deleted: no cluster has their records any more"
 
 
 class TopicConfigSyncer(Syncer):
@@ -142,8 +162,7 @@ class LedgerPacker(Syncer):
         except BrokerError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            topic = self._clients.ledger.topic
-            log.warning("%s: internal topic %s is gone; it is created again", self._flow.name, topic)
+            emit(log, LedgerTopicMissing(self._flow.name, self._clients.ledger.topic))
             await ensure_internal_topics(self._flow, self._clients.source, self._clients.target)
             count = await self._packer.pack_if_due()
         if count:
@@ -161,5 +180,4 @@ class LedgerPruner(Syncer):
     async def run(self) -> None:
         count = await self._packer.prune()
         if count:
-            text = "%s: intervals of records that are gone from both clusters deleted, of %d mirror partitions"
-            log.info(text, self._flow.name, count)
+            emit(log, IntervalsPruned(self._flow.name, count))

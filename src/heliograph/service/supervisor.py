@@ -89,10 +89,10 @@ class Supervisor:
                     self._start(supervisor)
         copying = self.copying()
         for runner in self._runners():
-            runner.know(copying)
+            runner.use_flows(copying)
 
     def status(self) -> list[FlowStatus]:
-        return [runner.status() for runner in self._runners()]
+        return [runner.view.status() for runner in self._runners()]
 
     @property
     def spark_is_up(self) -> bool:
@@ -169,7 +169,7 @@ class Supervisor:
         """Until stopped or caught up. Raises what a flow or Spark fails with."""
         while not self._stop.is_set():
             for runner in self._runners():
-                runner.sample()
+                runner.view.sample()
             if self._until_caught_up and await self._caught_up():
                 return
             if not self._spark.is_alive:
@@ -203,7 +203,7 @@ class Supervisor:
             async with asyncio.timeout(max(left, _FINISH_WITHIN) if self._stop.is_set() else _FINISH_WITHOUT_HURRY):
                 await asyncio.gather(*(supervisor.finish() for supervisor in supervisors), return_exceptions=True)
         for runner in self._runners():
-            runner.sample()
+            runner.view.sample()
         for supervisor in supervisors:
             supervisor.close()
         await self._spark.stop(_SPARK_STOPS_WITHIN)

@@ -90,7 +90,7 @@ class SyncerRunner:
                 emit(log, SyncSlow(self._flow_name, name, took, self._requests() - requests_before))
             self._errors.pop(name, None)
             if self._error_log.recovered(name):
-                emit(log, Recovered(self._flow_name, f"{name} are synced again"))
+                emit(log, Recovered(self._flow_name, f"syncing {name} succeeds again"))
 
     def _note_failure(self, name: str, reason: str, unexpected: Exception | None) -> None:
         self._errors[name] = reason
