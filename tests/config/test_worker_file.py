@@ -83,8 +83,9 @@ def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
 
 
 def test_a_webhook_is_not_shown(tmp_path: Path) -> None:
-    worker = load_worker(_file(tmp_path, "heliograph.notify.webhook=https://h/hush", "x.password=hush"))
-    assert (worker.webhook, worker.settings["x.password"]) == ("https://h/hush", "hush")
+    added = ("heliograph.notify.webhook=https://h/hush", "producer.ssl.key.password=hush", "ssl.key.password=hush")
+    worker = load_worker(_file(tmp_path, *added))
+    assert (worker.webhook, worker.settings) == ("https://h/hush", {"producer.ssl.key.password": "hush"})
     assert "hush" not in repr(worker)
     with pytest.raises(ConfigError) as error:
         load_worker(_file(tmp_path, "heliograph.notify.webhook=hush"))

@@ -9,7 +9,7 @@ from typing import TypeVar
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
 from heliograph.config.declare.locations import TOP, Scope
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, GROUP_ID, NOTIFY_WEBHOOK
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, GROUP_ID, NOTIFY_WEBHOOK
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
 from heliograph.config.read.keys import SettingKey
@@ -20,6 +20,8 @@ from heliograph.model.flow import Cluster
 T = TypeVar("T")
 _LISTENER = re.compile(r"(?i)(https?)://(?:\[([^\]]*)\]|([^:/]*)):(\d+)/?")
 _PORT = 8083
+# Settings of a worker that apply to its connectors begin so.
+FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name)
 # The defaults of Connect's storage topics.
 _PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS = 3
@@ -34,8 +36,8 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """`host` is empty for all interfaces. `advertised` is the worker's own address. `settings` are all settings of the
-    file, secrets included."""
+    """`host` is empty for all interfaces. `advertised` is the worker's own address. `settings` are those that
+    apply to its connectors, secrets included."""
 
     file: str
     cluster: Cluster
@@ -73,7 +75,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         host,
         port,
         f"{advertised}:{read.text('rest.advertised.port') or port}",
-        {key: entry.reveal() for key, entry in entries.items()},
+        {key: entry.reveal() for key, entry in entries.items() if key.startswith(FOR_CONNECTORS)},
         webhook,
     )
 

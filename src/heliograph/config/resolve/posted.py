@@ -14,6 +14,7 @@ from heliograph.config.read.connector import Connector, ConnectorFile, Connector
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import join
 from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.worker_file import FOR_CONNECTORS
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import ConnectOffsets, Flow
 
@@ -47,17 +48,15 @@ def part_of(config: Config) -> str | None:
 
 
 def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOffsets | None) -> PostedFlow:
-    """The flow of the connectors of one pair. `worker` are the settings of the process itself, of which those of
-    producers and providers apply; `offsets` is where Connect stores source offsets. Raises `ConfigError`."""
+    """The flow of the connectors of one pair. `worker` are the settings of a worker's file, of which those of its
+    producer and its providers apply; `offsets` is where Connect stores source offsets. Raises `ConfigError`."""
     target = connectors[0].target
     extra = {}
     for name, value in worker.items():
-        if name.startswith("producer."):
-            key = SettingKey(Scope.CLUSTER, target, name)
-        elif name.startswith(CONFIG_PROVIDERS.name):
-            key = SettingKey(Scope.TOP, "", name)
-        else:
+        if not name.startswith(FOR_CONNECTORS):
             continue
+        is_provider = name.startswith(CONFIG_PROVIDERS.name)
+        key = SettingKey(Scope.TOP, "", name) if is_provider else SettingKey(Scope.CLUSTER, target, name)
         extra[key] = FileEntry(0, key.key(), hide(name, value))
     try:
         deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)
