@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from copying.simulation.clock import VirtualLoop, virtual_time
 from heliograph.model.flow import SOURCE, Cluster, Flow
+from heliograph.sandbox.ports import free_ports
 from heliograph.service import supervisor as supervisor_module
-from heliograph.service.supervisor import SparkDied, Supervisor
+from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
 
 
 def flow(source: str, target: str) -> Flow:
@@ -135,3 +137,16 @@ def test_flows_come_and_go_while_others_run() -> None:
     run(change)
     assert flows["A->B"].log == ["runs"]  # it has ended by itself
     assert flows["B->C"].log == flows["C->D"].log == IN_ORDER
+
+
+def test_a_cluster_that_does_not_answer_is_named_and_nothing_starts() -> None:
+    (port,) = free_ports(1)
+    unreachable = Cluster("B", (("127.0.0.1", port),))
+
+    async def main() -> None:
+        await Supervisor([replace(flow("A", "B"), source=replace(unreachable, alias="A"), target=unreachable)]).run()
+
+    with pytest.raises(UnreachableCluster, match=r"cluster [AB] cannot be reached: 127\.0\.0\.1"):
+        asyncio.run(main())
+    assert flows["A->B"].log == ["end", "finish", "close"]
+    assert engines[0].stopped
