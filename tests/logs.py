@@ -16,7 +16,7 @@ from heliograph.copy.filler import fill
 from heliograph.copy.work import MirrorPartition, Position
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.append import append
-from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.errors import BrokerError
 from heliograph.wire.groups import Committed, commit_offsets
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -95,8 +95,13 @@ class Log:
 
     def delete(self, topic: str) -> None:
         async def do(client: ClusterClient) -> None:
+            before = (await client.metadata([topic])).topics[topic].id
             assert await delete_topics(client, [topic]) == {topic: None}
-            while not (await client.metadata([topic])).topics[topic].error:
+            deadline = time.monotonic() + PATIENCE
+            while not (found := (await client.metadata([topic])).topics[topic]).error:
+                if are_different(id_text(found.id), id_text(before)):  # others were quick to create it again
+                    return
+                assert time.monotonic() < deadline, f"{topic} is still there"
                 await asyncio.sleep(0.02)
 
         self._with_client(do)

@@ -137,7 +137,7 @@ def test_an_excerpt_says_the_same_or_that_more_is_needed(
     history: tuple[list[tuple[str, int]], Intervals], target: int, most: int
 ) -> None:
     _records, full = history
-    little = Intervals(pages=full.excerpt(target, most), keep_packed=False)
+    little = Intervals(pages=full.excerpt(target, most))
     assert len(little) == len(full)
     for question in ("covering", "beginning", "after", "own_end", "shift_at"):
         for at in range(70):

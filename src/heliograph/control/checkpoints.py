@@ -6,9 +6,10 @@ before us there are no intervals: records are compared (`record_search`), after 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from heliograph.control.record_search import Question, RecordSearch
 from heliograph.copy.ledger import Ledger
@@ -22,6 +23,7 @@ from heliograph.wire.groups import Committed, Offsets, committed_offsets, list_g
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
+T = TypeVar("T")
 Place = tuple[str, str, int]  # group, topic as the target calls it, partition
 
 # Why there is no mirror offset, in a word.
@@ -148,23 +150,23 @@ class Checkpoints:
     async def _translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[Translated]]:
         """First what intervals tell, then what must be looked for among records."""
         translate = await self._translator({place for found in wanted.values() for place in found})
-        await self._load_pages(translate, wanted)
         at_once: list[Translated] = []
         later: list[tuple[str, tuple[str, int], Committed]] = []
         questions: list[Question] = []
         for group, found in wanted.items():
             for place, committed in found.items():
-                spot = translate.spot(place, committed)
-                question = None if isinstance(spot, Unknown) else spot.question(committed)
+                question = await self._ask(translate, place, committed, partial(translate.question, place, committed))
                 if question is None:
-                    at_once.append(translate(group, place, committed))
+                    at_once.append(
+                        await self._ask(translate, place, committed, partial(translate, group, place, committed))
+                    )
                 else:
                     later.append((group, place, committed))
                     questions.append(question)
         yield at_once
         if questions:
             await self._search.run(questions)
-            yield [translate(*one) for one in later]
+            yield [await self._ask(translate, *one[1:], partial(translate, *one)) for one in later]
 
     async def mirrors_are_others(self) -> bool:
         """Whether some were deleted and created again since checkpoints were computed for them. One request."""
@@ -222,13 +224,16 @@ class Checkpoints:
         there = {(group, names[topic], number) for group, found in committed.items() for topic, number in found}
         self.placed = {place: one for place, one in self.placed.items() if place in there or place[0] not in committed}
 
-    async def _load_pages(self, translate: "_Translator", wanted: Mapping[str, Offsets]) -> None:
-        """Have those pages of the ledger in memory that it takes to translate all of this."""
-        for found in wanted.values():
-            for place, committed in found.items():
-                spot = translate.spot(place, committed)
-                if isinstance(spot, _Spot):
-                    await self._ledger.ask(place, id_text(spot.mirror.id), partial(spot.look_up, committed))
+    async def _ask(
+        self, translate: "_Translator", place: tuple[str, int], committed: Committed, question: Callable[[], T]
+    ) -> T:
+        """What the ledger says about a position, with the pages that it takes: one position after the other, as all of
+        them may take more pages than are kept."""
+        await asyncio.sleep(0)  # there may be thousands, and pages that are in memory are unpacked at once
+        spot = translate.spot(place, committed)
+        if isinstance(spot, Unknown):
+            return question()
+        return await self._ledger.ask(place, id_text(spot.mirror.id), lambda _intervals: question())
 
     async def _write(self, news: list[Placed], moment: int) -> None:
         if not news:
@@ -286,12 +291,6 @@ class _Spot:
         others = self.intervals.of_others(at, self.source_id, self.end)
         return None if others is None else Question(self.topic, self.mirror, self.partition, at, others)
 
-    def look_up(self, committed: Committed, intervals: Intervals) -> None:
-        """All that is asked of the intervals about a position. Raises NotLoaded where a page is missing."""
-        at = self.position(committed)
-        intervals.target_of(at, self.source_id, self.end)
-        intervals.of_others(at, self.source_id, self.end)
-
     def there(self, offset: int) -> int:
         """Nor what it has taken from the mirror: a reader would be out of range, and sent who knows where."""
         return max(offset, self.start)
@@ -331,6 +330,10 @@ class _Translator:
         if any(begins.source_id == spot.source_id for begins in spot.intervals.stretches()):
             return Unknown(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied"), ""
         return Unknown(NOTHING_COPIED, "nothing was copied yet"), ""
+
+    def question(self, place: tuple[str, int], committed: Committed) -> Question | None:
+        spot = self.spot(place, committed)
+        return None if isinstance(spot, Unknown) else spot.question(committed)
 
     def spot(self, place: tuple[str, int], committed: Committed) -> _Spot | Unknown:
         """What is known about the partition of a position, or why it cannot be translated."""

@@ -72,6 +72,7 @@ class Copier:
             lost=self._lost,
         )
         self._stays: Counter[MirrorPartition] = Counter()  # how often each has left
+        self._leaving: dict[MirrorPartition, Cursor] = {}  # those that have, and may have something under way
         self.cursors = [self._cursor(key) for key in work.partitions]
         self._keeping = False
         self._filling: set[Cursor] = set()
@@ -169,11 +170,11 @@ class Copier:
         told = self._work.flow.name, self._work.lease, len(change.added), len(change.dropped)
         log.debug("%s: lease %s goes on with %d partitions more and without %d", *told)
         dropped = set(change.dropped)
-        leaving: dict[MirrorPartition, Cursor] = {}
+        self._leaving = {key: cursor for key, cursor in self._leaving.items() if not cursor.is_settled}
         for cursor in [one for one in self.cursors if one.key in dropped]:
             cursor.drop()
             self._stays[cursor.key] += 1
-            leaving[cursor.key] = cursor
+            self._leaving[cursor.key] = cursor
             if cursor.source_leader in self._readers:
                 self._readers[cursor.source_leader].look_at(cursor)
         self.cursors = [one for one in self.cursors if one.key not in dropped]
@@ -181,9 +182,9 @@ class Copier:
         for key in change.added:
             if key not in known:
                 cursor = self._cursor(key)
-                cursor.earlier = leaving.get(key)
-                # What others have told at the start is out of date by now.
-                cursor.position = cursor.earlier.position if cursor.earlier is not None else None
+                cursor.earlier = earlier = self._leaving.get(key)
+                # What others have told at the start is out of date by now, and what we knew before another had it.
+                cursor.position = earlier.position if earlier is not None and key in dropped else None
                 cursor.familiar = False
                 self.cursors.append(cursor)
         self._keep_offsets()

@@ -31,10 +31,9 @@ from heliograph.model.ledger_records import (
     to_index,
     to_record,
 )
-from heliograph.model.pages import NOT_HERE, Page
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.model.pages import IN_INDEX, NOT_HERE, Page
+from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError
-from heliograph.wire.offsets import LATEST, one_offset
 from heliograph.wire.records import Record, bounds, own_topic, read, read_all, write
 
 log = logging.getLogger(__name__)
@@ -67,6 +66,13 @@ class State:
             return False
         return entry.seen is None or (self.written_by_others if is_theirs else self.written) < entry.seen
 
+    def journal_ends_at(self, end: int) -> None:
+        """The journal has lost what came from there on: who wrote last before that is not known. Every reader must see
+        it alike, as it decides which decisions count."""
+        self.era += 1
+        if self.written >= end:
+            self.written, self.author, self.written_by_others = end - 1, Author(), -1
+
     def has_read(self, record: Record, author: Author) -> None:
         if author.name != self.author.name:
             self.written_by_others, self.author = self.written, author
@@ -76,8 +82,8 @@ class State:
         self.since = record.offset if self.since < 0 else self.since
 
     @staticmethod
-    def of(packed: Packed, loaded: Mapping[int, bytes], keep_packed: bool = True) -> "State":
-        intervals = Intervals(pages=packed.pages, loaded=loaded, keep_packed=keep_packed)
+    def of(packed: Packed, loaded: Mapping[int, bytes]) -> "State":
+        intervals = Intervals(pages=packed.pages, loaded=loaded)
         intervals.filler = packed.filler
         fields = packed.written, packed.since, packed.time, packed.era, packed
         return State(intervals, *fields, packed.author, packed.written_by_others)
@@ -113,6 +119,7 @@ class Handed:
 class Ledger:
     def __init__(self, target: ClusterClient, source_alias: str, handed: Handed | None = None) -> None:
         self._target = target
+        self._source_alias = source_alias
         self.topic = ledger_topic(source_alias)
         self._earlier_topic = intervals_topic(source_alias)
         self.states: dict[Partition, dict[str, State]] = {}
@@ -123,6 +130,8 @@ class Ledger:
         self.earlier_end = -1  # where that one ended
         self.next_offset = 0
         self._topic_id = ""
+        self._epoch = -1  # of the journal's leader, when we last looked
+        self._last_key: bytes | None = None  # of the record before `next_offset`, if we have read it
         self._is_read = False
         self.knows_gaps = False  # whether some mirrors keep, or kept, the source's offsets
         self._author = uuid.uuid4().hex[:12]
@@ -137,7 +146,7 @@ class Ledger:
         self._is_read = True
         for record in handed.states:
             packed = from_index(*record)
-            state = State.of(packed, self._loaded, keep_packed=False)
+            state = State.of(packed, self._loaded)
             state.intervals.fills_elsewhere = handed.fills.get((packed.partition, packed.mirror_id), 0)
             self._keep(packed.partition, packed.mirror_id, state)
 
@@ -164,9 +173,12 @@ class Ledger:
         """What the intervals of a mirror partition say; the pages that it takes are read."""
         while True:
             try:
-                return question(self.of(partition, mirror_id))
+                answer = question(self.of(partition, mirror_id))
             except NotLoaded as missing:
                 await self.load(partition, mirror_id, missing.page)
+            else:
+                self._evict_pages()
+                return answer
 
     async def load(self, partition: Partition, mirror_id: str, page: Page) -> None:
         """Read a page, so that whoever has missed it can ask again."""
@@ -183,15 +195,29 @@ class Ledger:
     async def catch_up_locked(self) -> Topic:
         topic = await own_topic(self._target, self.topic)
         start, end = await bounds(self._target, topic, JOURNAL, committed=False)
-        if self._is_read and (id_text(topic.id) != self._topic_id or end < self.next_offset):
-            self._begin_again(topic, end)
-        self._topic_id = id_text(topic.id)
+        if self._is_read:
+            if are_different(id_text(topic.id), self._topic_id):
+                self._begin_again("was deleted and created again", 0)
+                self._forget_topic()
+            elif end < self.next_offset:
+                self._begin_again(f"was truncated to offset {end}", end)
+            elif await self._has_other_records(topic, start):
+                self._begin_again("was truncated and written again", start)
+        self._topic_id, self._epoch = id_text(topic.id), topic.epochs.get(JOURNAL, -1)
         if not self._is_read or start > self.next_offset:  # what is missing in the journal is in the index
-            await self._read_index(topic, end, self._only)
+            await self._read_index(topic, end)
             self._is_read = True
-        await self._read_journal(topic, max(start, self.next_offset), end, self._only)
+        await self._read_journal(topic, max(start, self.next_offset), end)
         self.next_offset = max(end, self.next_offset)
         return topic
+
+    async def _has_other_records(self, topic: Topic, start: int) -> bool:
+        """Whether the journal was truncated and has grown again since: only a new leader can have fewer records."""
+        at = self.next_offset - 1
+        if topic.epochs.get(JOURNAL, -1) == self._epoch or self._last_key is None or at < start:
+            return False
+        keys = [record.key async for record in read(self._target, topic, JOURNAL, at, at + 1)]
+        return keys != [self._last_key]
 
     async def recall(self, partitions: Collection[Partition]) -> None:
         """Read all that is known about these partitions: a lease gets others, or needs more than it was handed."""
@@ -199,69 +225,85 @@ class Ledger:
             await self._recall(set(partitions))
 
     async def _recall(self, partitions: set[Partition]) -> None:
-        topic = await own_topic(self._target, self.topic)
-        start, end = await bounds(self._target, topic, JOURNAL, committed=False)
+        """What was known of them stays until all is read: others may ask meanwhile."""
+        reader = Ledger(self._target, self._source_alias)
+        reader._only, reader._loaded, reader._awaited = partitions, self._loaded, self._awaited
+        await reader.catch_up_locked()
         for partition in partitions:
-            self.states.pop(partition, None)
+            known, states = self.states.get(partition, {}), reader.states.get(partition, {})
+            for mirror_id, state in states.items():
+                if mirror_id in known:  # cursors hold on to their intervals
+                    known[mirror_id].intervals.become(state.intervals)
+                    state.intervals = known[mirror_id].intervals
+            self.states[partition] = states
+        self.knows_gaps |= reader.knows_gaps
         if self._only is not None:
             self._only |= partitions
-        index = await self._read_index(topic, end, partitions)
-        # What lies behind `next_offset` is read again by the others; who has it already passes over it.
-        await self._read_journal(topic, max(start, index.start.journal), end, partitions)
 
-    async def _read_index(self, topic: Topic, end: int, only: set[Partition] | None) -> Index:
+    async def _read_index(self, topic: Topic, end: int) -> None:
         index = Index()
         async for record in read_all(self._target, topic, INDEX):
             if record.key is not None:
                 index.take(record.key, record.value)
         for partition, packed in index.packed.items():
-            if only is None or partition in only:
+            if self._only is None or partition in self._only:
                 for each in packed.values():
                     self._take(each, end)
-        if only is None:
-            self.index = index
-            self.next_offset = max(self.next_offset, index.start.journal)
-        await self._read_earlier(index, only)
-        return index
+        self.index = index
+        self.next_offset = max(self.next_offset, index.start.journal)
+        await self._read_earlier(index)
 
     def _take(self, packed: Packed, end: int) -> None:
         known = self.states.get(packed.partition, {}).get(packed.mirror_id)
         if known is not None and (known.era, known.written) >= (packed.era, packed.written):
             known.packed = packed
             return
-        state = State.of(packed, self._loaded, keep_packed=self._only is None)
+        state = State.of(packed, self._loaded)
         if packed.written >= end:  # the journal has lost what came after that
-            state.written, state.era = end - 1, packed.era + 1
+            state.journal_ends_at(end)
         self._keep(packed.partition, packed.mirror_id, state)
 
-    async def _read_earlier(self, index: Index, only: set[Partition] | None) -> None:
+    async def _read_earlier(self, index: Index) -> None:
         """What an earlier version has written to its own topic, as far as that is not packed yet."""
         earlier = (await self._target.metadata([self._earlier_topic])).topics[self._earlier_topic]
         if earlier.error:
             return
-        end = await one_offset(self._target, earlier, 0, LATEST, False)
-        if index.start.converted >= end:
+        start, end = await bounds(self._target, earlier, 0, committed=False)
+        converted = index.start.converted
+        if converted >= end:
             return
         self.is_converted, self.earlier_end = False, end
         latest: dict[bytes, Record] = {}
-        async for record in read_all(self._target, earlier, 0):
-            if record.key is not None and record.offset >= index.start.converted:
+        async for record in read(self._target, earlier, 0, max(start, converted), end):
+            if record.key is not None:
                 latest.pop(record.key, None)
                 if record.value is not None:  # else it was pruned
                     latest[record.key] = record
+        late = 0
         for record in latest.values():
             entry = from_record(record.key or b"", record.value or b"")
-            if only is None or entry.partition in only:
-                state = self._state(entry.partition, entry.mirror_id)
-                await self._put(state, entry)
-                state.time = record.timestamp
+            if self._only is not None and entry.partition not in self._only:
+                continue
+            # What is packed has all that came before it. A late one would wipe what the journal has said since.
+            if entry.mirror_id in index.packed.get(entry.partition, {}):
+                late += converted >= 0
+                continue
+            if await self._put(entry):
+                self._state(entry.partition, entry.mirror_id).time = record.timestamp
+        if late and self._only is None:
+            log.warning(
+                "internal topic %s has %d entries since it was converted, which are ignored: another process still "
+                "runs an earlier version of Heliograph; stop it",
+                *(self._earlier_topic, late),
+            )
 
-    async def _read_journal(self, topic: Topic, start: int, end: int, only: set[Partition] | None) -> None:
+    async def _read_journal(self, topic: Topic, start: int, end: int) -> None:
         async for record in read(self._target, topic, JOURNAL, start, end):
+            self._last_key = record.key
             if record.key is None or record.value is None:
                 continue
             partition, author = about(record.key)
-            if only is not None and partition not in only:
+            if self._only is not None and partition not in self._only:
                 continue
             entry = from_record(record.key, record.value)
             state = self._state(entry.partition, entry.mirror_id)
@@ -270,22 +312,26 @@ class Ledger:
             counts = state.counts(entry, author)
             if record.key in self._awaited:
                 self._awaited[record.key] = counts
-            if counts:
-                state = await self._put(state, entry)
-            state.has_read(record, author)
+            if not counts or await self._put(entry):
+                state.has_read(record, author)
 
-    async def _put(self, state: State, entry: Entry) -> State:
+    async def _put(self, entry: Entry) -> bool:
+        """Take in what the topic says, with the pages that it takes. False if all was read again for that: then it is
+        known already, and perhaps more."""
+        state = self._state(entry.partition, entry.mirror_id)
         while True:
             try:
                 state.intervals.put(entry.intervals)
                 break
             except NotLoaded as missing:
                 await self._load_page(entry.partition, entry.mirror_id, missing.page)
-                state = self._state(entry.partition, entry.mirror_id)
+                if missing.page.location == NOT_HERE:
+                    return False
+        self._evict_pages()
         if entry.filler:
             state.intervals.filler = entry.filler
         self.knows_gaps |= bool(entry.filler) or entry.intervals[0].fill
-        return state
+        return True
 
     async def _load_page(self, partition: Partition, mirror_id: str, page: Page) -> None:
         if page.location == NOT_HERE:
@@ -302,9 +348,12 @@ class Ledger:
         if data is None:
             self._lose(partition, mirror_id, page)
             return
-        if len(self._loaded) >= _PAGES_LOADED:
-            del self._loaded[next(iter(self._loaded))]
         self._loaded[page.location] = data
+
+    def _evict_pages(self) -> None:
+        """When a question is answered, not before: it may take more pages than are kept."""
+        while len(self._loaded) > _PAGES_LOADED:
+            del self._loaded[next(iter(self._loaded))]
 
     def _lose(self, partition: Partition, mirror_id: str, page: Page) -> None:
         """A page is gone: what it said cannot be known any more, nor what came before it be told from it."""
@@ -318,25 +367,28 @@ class Ledger:
         )
         state.intervals.use_pages(behind, state.intervals.tail)
 
-    def _begin_again(self, topic: Topic, end: int) -> None:
-        """The topic was created again, or has lost its last records. What is in memory is written down again by whoever
-        packs; what only the lost topic had is gone."""
-        created_again = id_text(topic.id) != self._topic_id
-        what = "was deleted and created again" if created_again else f"was truncated to offset {end}"
+    def _begin_again(self, what: str, end: int) -> None:
+        """The journal has lost its records from `end` on, or all of them. What is in memory is written down again by
+        whoever packs; what only the topic had is gone."""
         log.warning("internal topic %s %s; what is known of its intervals is written again", self.topic, what)
-        self.next_offset = 0 if created_again else end
-        for state in (state for states in self.states.values() for state in states.values()):
-            state.era, state.written, state.since = state.era + 1, min(state.written, self.next_offset - 1), -1
-            if created_again:
+        self.next_offset, self._last_key = end, None
+        for states in self.states.values():
+            for state in states.values():
+                state.journal_ends_at(end)
+                state.since = -1
+
+    def _forget_topic(self) -> None:
+        """Pages that are not in memory are gone with their topic."""
+        for states in self.states.values():
+            for state in states.values():
                 state.packed = None
                 here = [page for page in state.intervals.pages if page.data or page.location in self._loaded]
                 state.intervals.use_pages(
-                    [replace(page, location=-1, data=page.data or self._loaded[page.location]) for page in here],
+                    [replace(page, location=IN_INDEX, data=page.data or self._loaded[page.location]) for page in here],
                     state.intervals.tail,
                 )
-        if created_again:
-            self.index = Index()
-            self._loaded.clear()
+        self.index = Index()
+        self._loaded.clear()
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -345,8 +397,9 @@ class Ledger:
         if not entries:
             return
         await self._write(to_record(entry, self._author, next(self._numbers)) for entry in entries)
-        for entry in entries:
-            await self._put(self._state(entry.partition, entry.mirror_id), entry)
+        async with self.reading:
+            for entry in entries:
+                await self._put(entry)
 
     async def decide(self, entries: Sequence[Entry], seen: int) -> list[Entry]:
         """Write down what comes next for some mirror partitions, by one who had read the journal up to `seen`. A
@@ -370,7 +423,7 @@ class Ledger:
     def _state(self, partition: Partition, mirror_id: str) -> State:
         known = self.states.setdefault(partition, {})
         if mirror_id not in known:
-            known[mirror_id] = State(Intervals(loaded=self._loaded, keep_packed=self._only is None))
+            known[mirror_id] = State(Intervals(loaded=self._loaded))
         return known[mirror_id]
 
     def _keep(self, partition: Partition, mirror_id: str, state: State) -> None:

@@ -52,14 +52,12 @@ class Intervals:
         known: Iterable[Interval] = (),
         pages: Iterable[Page] = (),
         loaded: Mapping[int, bytes] | None = None,
-        keep_packed: bool = True,
         page_size: int | None = None,
     ) -> None:
-        """`loaded` has the bytes of pages by their location. Without `keep_packed` only the last intervals stay."""
+        """`loaded` has the bytes of pages by their location."""
         self._tail = list(known)
         self._pages = list(pages)
         self._loaded: Mapping[int, bytes] = {} if loaded is None else loaded
-        self._keep_packed = keep_packed
         self.page_size = pages_module.PAGE if page_size is None else page_size
         self._starts: list[int] | None = None  # the number of the first interval of each page, and of the tail
         self._forward: list[int] | None = None
@@ -350,15 +348,7 @@ class Intervals:
     def _fold(self, count: int) -> None:
         """Pack so many of the first intervals of the tail."""
         some, self._tail = self._tail[:count], self._tail[count:]
-        if self._keep_packed:
-            self._pages += [page_of(part) for part in cut(some, self.page_size)]
-        else:
-            before = self._pages[-1] if self._pages and self._pages[-1].location == NOT_HERE else None
-            self.fills_elsewhere = max((begin.target for begin in some if begin.fill), default=self.fills_elsewhere)
-            size = len(some) + (before.size if before is not None else 0)
-            self._pages[len(self._pages) - (before is not None) :] = [
-                Page(some[0] if before is None else before.first, some[-1], size, NOT_HERE)
-            ]
+        self._pages += [page_of(part) for part in cut(some, self.page_size)]
         self._pages_changed()
 
     def packed(self) -> list[Page]:
@@ -389,6 +379,11 @@ class Intervals:
         """These stand for all that is known from now on."""
         self._pages, self._tail = list(pages), list(tail)
         self._pages_changed()
+
+    def become(self, other: "Intervals") -> None:
+        """Know what another knows."""
+        self.use_pages(other.pages, other.tail)
+        self.filler, self.fills_elsewhere = other.filler, other.fills_elsewhere
 
     def agree(self, planned: Iterable[Interval]) -> bool:
         """Whether all of this is known already, as far as it is in memory."""
