@@ -77,6 +77,14 @@ def test_the_mirrors_last_record_tells_as_well_that_the_source_was_cut() -> None
     _check_all_is_there(logs)
 
 
+def test_a_place_where_both_logs_agree_by_chance_hides_no_record_before_it() -> None:
+    logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT[1:9], b"y"])
+    found = logs.recover()  # nobody has seen the cut: only the last record tells
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (100, {"source-truncated": 2, "copied-twice": 8})
+    _check_all_is_there(logs)
+
+
 def test_nothing_goes_on_where_the_policy_says_stop() -> None:
     logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT])
     refusal = logs.recover(Policies(data_loss="fail"), cut_at=100).refusal
