@@ -75,6 +75,11 @@ class State:
         self.written, self.time = record.offset, record.timestamp
         self.since = record.offset if self.since < 0 else self.since
 
+    def lose_journal(self, end: int) -> None:
+        """The journal ends here, before what was read of it."""
+        self.era, self.since = self.era + 1, -1
+        self.written, self.written_by_others = min(self.written, end - 1), min(self.written_by_others, end - 1)
+
     @staticmethod
     def of(packed: Packed, loaded: Mapping[int, bytes], keep_packed: bool = True) -> "State":
         intervals = Intervals(pages=packed.pages, loaded=loaded, keep_packed=keep_packed)
@@ -117,6 +122,7 @@ class Ledger:
         self._earlier_topic = intervals_topic(source_alias)
         self.states: dict[Partition, dict[str, State]] = {}
         self._only: set[Partition] | None = None  # a lease needs no others
+        self._recalled: set[Partition] = set()  # of which it has needed more than it was handed
         self._loaded: dict[int, bytes] = {}  # pages that were read, by offset
         self.index = Index()
         self.is_converted = True  # or the topic of an earlier version has entries that are not packed yet
@@ -203,6 +209,7 @@ class Ledger:
         start, end = await bounds(self._target, topic, JOURNAL, committed=False)
         for partition in partitions:
             self.states.pop(partition, None)
+        self._recalled |= partitions
         if self._only is not None:
             self._only |= partitions
         index = await self._read_index(topic, end, partitions)
@@ -229,9 +236,10 @@ class Ledger:
         if known is not None and (known.era, known.written) >= (packed.era, packed.written):
             known.packed = packed
             return
-        state = State.of(packed, self._loaded, keep_packed=self._only is None)
+        state = State.of(packed, self._loaded, keep_packed=self._keeps(packed.partition))
         if packed.written >= end:  # the journal has lost what came after that
-            state.written, state.era = end - 1, packed.era + 1
+            state.lose_journal(end)
+            state.since = packed.since
         self._keep(packed.partition, packed.mirror_id, state)
 
     async def _read_earlier(self, index: Index, only: set[Partition] | None) -> None:
@@ -252,8 +260,7 @@ class Ledger:
         for record in latest.values():
             entry = from_record(record.key or b"", record.value or b"")
             if only is None or entry.partition in only:
-                state = self._state(entry.partition, entry.mirror_id)
-                await self._put(state, entry)
+                state = await self._put_loaded(entry)
                 state.time = record.timestamp
 
     async def _read_journal(self, topic: Topic, start: int, end: int, only: set[Partition] | None) -> None:
@@ -264,28 +271,30 @@ class Ledger:
             if only is not None and partition not in only:
                 continue
             entry = from_record(record.key, record.value)
-            state = self._state(entry.partition, entry.mirror_id)
-            if record.offset <= state.written:
-                continue
-            counts = state.counts(entry, author)
-            if record.key in self._awaited:
-                self._awaited[record.key] = counts
-            if counts:
-                state = await self._put(state, entry)
-            state.has_read(record, author)
+            while record.offset > (state := self._state(entry.partition, entry.mirror_id)).written:
+                counts = state.counts(entry, author)
+                if counts and (missing := self._put(state, entry)) is not None:
+                    await self._load_page(entry.partition, entry.mirror_id, missing)  # which may read this one, too
+                    continue
+                if record.key in self._awaited:
+                    self._awaited[record.key] = counts
+                state.has_read(record, author)
 
-    async def _put(self, state: State, entry: Entry) -> State:
-        while True:
-            try:
-                state.intervals.put(entry.intervals)
-                break
-            except NotLoaded as missing:
-                await self._load_page(entry.partition, entry.mirror_id, missing.page)
-                state = self._state(entry.partition, entry.mirror_id)
+    async def _put_loaded(self, entry: Entry) -> State:
+        while (missing := self._put(state := self._state(entry.partition, entry.mirror_id), entry)) is not None:
+            await self._load_page(entry.partition, entry.mirror_id, missing)
+        return state
+
+    def _put(self, state: State, entry: Entry) -> Page | None:
+        """Take it in; the page that is missing for that, if there is one."""
+        try:
+            state.intervals.put(entry.intervals)
+        except NotLoaded as missing:
+            return missing.page
         if entry.filler:
             state.intervals.filler = entry.filler
         self.knows_gaps |= bool(entry.filler) or entry.intervals[0].fill
-        return state
+        return None
 
     async def _load_page(self, partition: Partition, mirror_id: str, page: Page) -> None:
         if page.location == NOT_HERE:
@@ -326,7 +335,7 @@ class Ledger:
         log.warning("internal topic %s %s; what is known of its intervals is written again", self.topic, what)
         self.next_offset = 0 if created_again else end
         for state in (state for states in self.states.values() for state in states.values()):
-            state.era, state.written, state.since = state.era + 1, min(state.written, self.next_offset - 1), -1
+            state.lose_journal(self.next_offset)
             if created_again:
                 state.packed = None
                 here = [page for page in state.intervals.pages if page.data or page.location in self._loaded]
@@ -346,7 +355,7 @@ class Ledger:
             return
         await self._write(to_record(entry, self._author, next(self._numbers)) for entry in entries)
         for entry in entries:
-            await self._put(self._state(entry.partition, entry.mirror_id), entry)
+            await self._put_loaded(entry)
 
     async def decide(self, entries: Sequence[Entry], seen: int) -> list[Entry]:
         """Write down what comes next for some mirror partitions, by one who had read the journal up to `seen`. A
@@ -370,8 +379,12 @@ class Ledger:
     def _state(self, partition: Partition, mirror_id: str) -> State:
         known = self.states.setdefault(partition, {})
         if mirror_id not in known:
-            known[mirror_id] = State(Intervals(loaded=self._loaded, keep_packed=self._only is None))
+            known[mirror_id] = State(Intervals(loaded=self._loaded, keep_packed=self._keeps(partition)))
         return known[mirror_id]
+
+    def _keeps(self, partition: Partition) -> bool:
+        """Whether all that is read stays in memory, packed. Else a lease would not have for long what it recalls."""
+        return self._only is None or partition in self._recalled
 
     def _keep(self, partition: Partition, mirror_id: str, state: State) -> None:
         self.states.setdefault(partition, {})[mirror_id] = state
