@@ -115,3 +115,17 @@ def test_what_waits_to_be_written_down_makes_all_that_follows_wait_too() -> None
     found = cursor.intervals.covering(124)
     assert found is not None
     assert found.source_of(124) == 125
+
+
+def test_it_is_not_settled_before_what_is_under_way_has_landed_or_what_an_earlier_one_has_left() -> None:
+    cursor, following = _cursor(), _cursor()
+    following.earlier = cursor
+    _take(cursor, _parcel((100, 1)), next_source=101)
+    sent = cursor.pop()
+    cursor.filling += 1  # a gap, which has no sequence number
+    cursor.drop()
+    assert not following.is_settled
+    cursor.settle(sent)
+    assert not following.is_settled
+    cursor.filling -= 1
+    assert following.is_settled

@@ -3,21 +3,25 @@
 import asyncio
 import json
 import uuid
+from collections.abc import Mapping
 
 import pytest
 
+import heliograph.service.flow
 from copying.lease import only
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Report
 from heliograph.copy.work import Copied, MirrorPartition, Position, Progress
+from heliograph.model.flow import Cluster, Flow
 from heliograph.service.account import Account
+from heliograph.service.flow import FlowRunner
 from heliograph.service.lease import Lease
 from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradicted
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.topics import NewTopic, create_topics
 from logs import Pair, on, some_records
-from service.runner import running, until
+from service.runner import run_here, running, until
 
 ONE = MirrorPartition("t", "A.t", 0)
 ID, OTHER = uuid.uuid4(), uuid.uuid4()
@@ -109,6 +113,30 @@ def test_a_lease_that_was_told_to_begin_anew_is_not_believed_about_before() -> N
     account.forget([ONE])
     account.hear(Report("next", 0, 0, Counts(), {ONE: Progress(Position(4, 4), 10)}, ()), Lease("next", 0, (ONE,)))
     assert account.progress[ONE].position == Position(4, 4)
+
+
+def test_where_a_mirror_contradicts_nothing_counts_as_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the lag would be zero until a lease tells otherwise."""
+    flow = Flow(Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),)))
+
+    async def look(_target: ClusterClient, positions: Mapping[MirrorPartition, Position]) -> dict[MirrorPartition, str]:
+        return dict.fromkeys(positions, RECREATED)
+
+    async def cancel(_lease: str) -> None:
+        return None
+
+    async def main() -> None:
+        runner = FlowRunner(flow, (flow,), run_here, cancel, "run")
+        runner._account.keep([ONE])
+        runner._account.progress[ONE] = Progress(Position(10, 10, mirror_id=ID.hex), 10)
+        assert list(runner.positions()) == [ONE]
+        assert not await runner._check_mirrors()
+        assert runner.positions() == {}
+        assert await runner._check_mirrors()  # there is nothing left to contradict
+        runner.close()
+
+    monkeypatch.setattr(heliograph.service.flow, "look_at_mirrors", look)
+    asyncio.run(main())
 
 
 def test_reports_tell_the_mirror_and_those_of_earlier_versions_are_read() -> None:

@@ -3,8 +3,13 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from copying.lease import only
 from heliograph.copy.work import MirrorPartition, Outcome, Work
+from heliograph.model.flow import Cluster, Flow
+from heliograph.service.flow import FlowRunner
+from heliograph.service.lease import Lease
 from logs import Pair, some_records
 from service.runner import run_here, running, until
 
@@ -48,3 +53,28 @@ def test_no_partition_is_held_by_two_leases_though_one_does_not_hear_that_it_sha
 
     asyncio.run(main())
     assert twice == []
+
+
+def test_a_lease_holds_what_it_gets_before_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else another could begin with it meanwhile, if all is shared out once more."""
+    one, new = MirrorPartition("t", "A.t", 0), MirrorPartition("t", "A.t", 1)
+    flow = Flow(Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),)))
+    lease = Lease("lease", 0, (one,))
+    held: list[tuple[MirrorPartition, ...]] = []
+
+    async def cancel(_lease: str) -> None:
+        return None
+
+    async def command(_command: tuple[bytes, bytes]) -> None:
+        held.append(lease.partitions)
+
+    async def main() -> None:
+        runner = FlowRunner(flow, (flow,), run_here, cancel, "run")
+        runner._mirrors.partitions, runner._assignment = (one, new), ((one,),)
+        runner._leases[lease.id] = lease
+        monkeypatch.setattr(runner, "_command", command)
+        await runner._arrange()
+        runner.close()
+
+    asyncio.run(main())
+    assert held == [(one, new)]

@@ -8,14 +8,17 @@ import pytest
 
 from copying.lease import only
 from heliograph.control.internal_topics import MissingTopics, ensure_internal_topics, ensure_signals_topic
-from heliograph.model.flow import Flow
+from heliograph.copy.work import MirrorPartition
+from heliograph.model.flow import Cluster, Flow
 from heliograph.model.internal_topics import PROGRESS, signals_topic
+from heliograph.service.flow import FlowRunner
+from heliograph.service.lease import Lease
 from heliograph.service.status import last_status
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 from heliograph.wire.following import Follower
 from logs import Pair, on, some_records
-from service.runner import running, until
+from service.runner import run_here, running, until
 
 
 def _delete(pair: Pair, flow: Flow) -> None:
@@ -106,3 +109,33 @@ def test_a_status_that_cannot_be_told_does_not_end_the_telling(
 
     asyncio.run(main())
     assert sum("the status cannot be told" in one.message for one in caplog.records) == 1
+
+
+def test_who_may_have_missed_a_command_gets_no_more_time_and_others_read_them_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("heliograph.service.flow.time.monotonic", lambda: now)
+    flow = Flow(Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),)))
+    one = MirrorPartition("t", "A.t", 0)
+
+    async def cancel(_lease: str) -> None:
+        return None
+
+    async def main() -> None:
+        nonlocal now
+        runner = FlowRunner(flow, (flow,), run_here, cancel, "run")
+        runner._assignment, runner._commands_from = ((one,),), 7
+        runner._mirrors.have_ids = True
+        before = Lease("before", 0, (one,), _born=now)
+        now += 5.0
+        assert runner._may_go_on(before, set())
+        runner._missed_signals("it was deleted and created again")
+        now += 1.0
+        after = Lease("after", 0, (one,), _born=now)
+        now += 5.0
+        assert [runner._may_go_on(lease, set()) for lease in (before, after)] == [False, True]
+        assert runner._work(after).commands_from == 0
+        runner.close()
+
+    asyncio.run(main())
