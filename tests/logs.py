@@ -17,7 +17,7 @@ from heliograph.copy.start_filler import fill
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
-from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.consumer_groups import Committed, commit_offsets
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
@@ -105,8 +105,9 @@ class Log:
 
     def delete(self, topic: str) -> None:
         async def do(client: ClusterClient) -> None:
+            before = (await client.metadata([topic])).topics[topic].id
             assert await delete_topics(client, [topic]) == {topic: None}
-            await async_until(lambda: _is_gone(client, topic))
+            await async_until(lambda: _is_gone(client, topic, before))
 
         self._with_client(do)
 
@@ -293,7 +294,7 @@ class Log:
         return names
 
     def exists(self, topic: str) -> bool:
-        return not on(self, lambda client: _is_gone(client, topic))
+        return not on(self, lambda client: client.metadata([topic])).topics[topic].error
 
     def partitions(self, topic: str) -> int:
         return len(on(self, lambda client: _leaders(client, topic)))
@@ -386,8 +387,10 @@ async def _topic_names(client: ClusterClient) -> set[str]:
     return set((await client.metadata(None)).topics)
 
 
-async def _is_gone(client: ClusterClient, topic: str) -> bool:
-    return bool((await client.metadata([topic])).topics[topic].error)
+async def _is_gone(client: ClusterClient, topic: str, topic_id: uuid.UUID) -> bool:
+    """Also if somebody has created it again already."""
+    found = (await client.metadata([topic])).topics[topic]
+    return bool(found.error) or are_different(id_text(found.id), id_text(topic_id))
 
 
 async def _leaders(client: ClusterClient, topic: str) -> dict[int, int]:

@@ -14,13 +14,14 @@ import heliograph.copy.ledger
 import heliograph.model.pages
 import heliograph.wire.records
 from copying.lease import copy, only
+from heliograph.control.checkpoints import Checkpoints
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.packing import Packer
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow, Groups, Reading
 from heliograph.model.internal_topics import intervals_topic
 from heliograph.model.intervals import Interval
-from heliograph.model.ledger_records import INDEX, JOURNAL, PAGES, JournalEntry, NewerFormat
+from heliograph.model.ledger_records import INDEX, JOURNAL, PAGES, JournalEntry, NewerFormat, Start
 from heliograph.model.names import NameFilter
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient, id_text
@@ -239,6 +240,64 @@ def test_a_lease_gets_an_excerpt_of_a_long_history_and_resumes(
     _with_clients(flow, do)
 
 
+def test_a_lease_reads_for_itself_what_it_was_not_handed_also_when_nothing_is_packed(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heliograph.copy.ledger, "_AROUND", 3)
+
+    async def do(_source: ClusterClient, target: ClusterClient) -> None:
+        driver, other = Ledger(target, topic), Ledger(target, topic)
+        for row in _rows(range(30)):
+            await _put(other, row.target, row.source)
+        await driver.catch_up()
+        handed = driver.hand_over({PLACE: 20})
+        lease, later = Ledger(target, topic, handed), Ledger(target, topic, handed)
+        assert await _all(lease) == _rows(range(30))
+        # What others write about offsets that it was not handed, and what it writes about them itself.
+        await _put(other, 5, 11)
+        await later.catch_up()
+        assert await _all(later) == [*_rows(range(5)), Interval(5, 11, 1, "s"), *_rows(range(6, 30))]
+        last = Ledger(target, topic, handed)
+        await _put(last, 6, 12)
+        await _put(last, 30, 60)
+        await last.catch_up()
+        reader = Ledger(target, topic)
+        await reader.catch_up()
+        assert (
+            await _all(last)
+            == await _all(reader)
+            == [*(*_rows(range(5)), Interval(5, 11, 1, "s"), Interval(6, 12, 1, "s"), *_rows(range(7, 31)))]
+        )
+
+    _with_clients(_flow(pair, topic), do)
+
+
+def test_a_question_may_take_more_pages_than_are_kept(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heliograph.copy.ledger_memory, "_MAX_PAGES", 1)
+    pair.a.create(topic)
+    for _ in range(20):
+        pair.a.transaction(topic, 1)
+    for number in range(3):
+        pair.a.commit(f"{topic}-g{number}", topic, 12 * number + 1)
+    flow = _flow(pair, topic)
+    copy(flow)
+    _pack(flow)
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        ledger = Ledger(target, topic)
+        checkpoints = Checkpoints(flow, source, target, ledger)
+        await checkpoints.refresh_groups()
+        assert (await checkpoints.run()).missing == []
+        found = {place[0][-1]: one.downstream for place, one in checkpoints.latest.items()}
+        assert found == {"0": 1, "1": 7, "2": 13}
+        mirror_id = (await target.metadata([f"{topic}.{topic}"])).topics[f"{topic}.{topic}"].id
+        intervals = await ledger.ask((topic, 0), id_text(mirror_id), lambda intervals: list(intervals))
+        assert len(intervals) > 3 * heliograph.model.pages.PAGE
+        assert len(ledger._memory.pages) == 1
+
+    _with_clients(flow, do)
+
+
 # --- who writes at the same time ----------------------------------------------------------------------------------
 
 
@@ -380,6 +439,26 @@ def test_a_recreated_ledger_topic_is_written_again(pair: Pair, topic: str, caplo
     _with_clients(flow, do)
 
 
+def test_decisions_count_again_in_a_topic_that_is_created_again(pair: Pair, topic: str) -> None:
+    flow = _flow(pair, topic)
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        ledger, other = Ledger(target, topic), Ledger(target, topic)
+        for row in _rows(range(5)):
+            await _put(other, row.target, row.source)
+        await ledger.catch_up()
+        decision = JournalEntry(PLACE, "m", (Interval(5, 20, 0, "s"),))
+        assert await ledger.decide([decision], ledger.next_offset) == []
+        await asyncio.to_thread(pair.b.delete, ledger.topic)
+        await ensure_internal_topics(flow, source, target)
+        await ledger.catch_up()
+        decision = JournalEntry(PLACE, "m", (Interval(5, 30, 0, "s"),))
+        assert await ledger.decide([decision], ledger.next_offset) == []
+        assert ledger.of(PLACE, "m").last() == decision.intervals[0]
+
+    _with_clients(flow, do)
+
+
 def test_a_lost_page_is_reported_and_the_rest_works(pair: Pair, topic: str, caplog: pytest.LogCaptureFixture) -> None:
     flow = _flow(pair, topic)
     caplog.set_level(logging.ERROR, "heliograph")
@@ -442,6 +521,55 @@ def test_the_intervals_topic_of_version_0_1_0_is_converted_once(pair: Pair, topi
         third = Ledger(target, topic)
         await third.catch_up()
         assert await _all(third) == [*await _all(ledger), Interval(9, 20, 1, "s")]
+
+    _with_clients(flow, do)
+
+
+def test_a_crash_while_converting_loses_nothing_of_the_journal(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index is written, but not that the earlier topic is converted."""
+    flow = _flow(pair, topic)
+    pair.b.create(intervals_topic(topic), cleanup_policy="compact")
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        await write(target, await own_topic(target, intervals_topic(topic)), 0, _EARLIER)
+        ledger = Ledger(target, topic)
+        await _put(ledger, 9, 20, 5)
+        packer = Packer(flow, source, target, ledger)
+        with monkeypatch.context() as crash:
+            crash.setattr(Start, "to_record", lambda _start: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                await packer.pack()
+        for _start in range(2):
+            again = Ledger(target, topic)
+            await again.catch_up()
+            assert (await _all(again))[-2:] == [Interval(5, 8, 4, "s"), Interval(9, 20, 5, "s")]
+            await Packer(flow, source, target, again).pack()
+
+    _with_clients(flow, do)
+
+
+def test_what_version_0_1_0_writes_after_that_is_ignored_and_said(
+    pair: Pair, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process of that version still runs, and its decision comes late."""
+    flow = _flow(pair, topic)
+    pair.b.create(intervals_topic(topic), cleanup_policy="compact")
+    caplog.set_level(logging.WARNING, "heliograph")
+
+    async def do(source: ClusterClient, target: ClusterClient) -> None:
+        earlier = await own_topic(target, intervals_topic(topic))
+        await write(target, earlier, 0, _EARLIER)
+        ledger = Ledger(target, topic)
+        await Packer(flow, source, target, ledger).pack()
+        await _put(ledger, 9, 20)
+        await write(target, earlier, 0, [(b'["orders",0,3,3,"m"]', _EARLIER[1][1])])
+        again = Ledger(target, topic)
+        await again.catch_up()
+        assert await _all(again) == await _all(ledger)
+        (said,) = [record.getMessage() for record in caplog.records if earlier.name in record.getMessage()]
+        assert said.startswith(f"internal topic {earlier.name} has 1 entries since it was converted")
 
     _with_clients(flow, do)
 

@@ -1,19 +1,23 @@
 """Groups whose mirror was recreated: offsets for the earlier mirror are not used."""
 
 import asyncio
+import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import heliograph.control.checkpoints
 import heliograph.control.group_sync
 from copying.lease import copy, only
-from heliograph.control.checkpoints import MirrorCheckpoint
+from heliograph.control.checkpoints import CheckpointRound, Checkpoints, MirrorCheckpoint
 from heliograph.control.group_sync import GroupSync, TargetGroups, Verdict
-from heliograph.model.flow import Flow, Groups
+from heliograph.control.group_translation import TranslatedOffset
+from heliograph.copy.ledger import Ledger
+from heliograph.model.flow import Cluster, Flow, Groups
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.names import NameFilter
 from heliograph.service.flow_syncers import FlowSyncers
@@ -118,8 +122,10 @@ def test_running_syncers_follow_a_recreated_mirror_at_once(pair: Pair, topic: st
             running = asyncio.create_task(syncers.run())
             try:
                 await asyncio.to_thread(until, lambda: _on_target(pair, topic, group) == 50)
-                await asyncio.to_thread(_recreate, pair, topic, group, flow)
-                # Checkpoints may come while the mirror is being filled; the group never gets too far.
+                # The keeper sees the mirror when it is filled: its loop stands still until then.
+                work = threading.Thread(target=_recreate, args=(pair, topic, group, flow))
+                work.start()
+                work.join()
                 seen: set[int | None] = set()
                 while 20 not in seen:
                     seen.add(await asyncio.to_thread(_on_target, pair, topic, group))
@@ -205,3 +211,68 @@ def test_the_verdict_depends_on_the_mirror_of_a_checkpoint() -> None:
     assert target.verdict("g", place, 5000, id_text(ONE)) is Verdict.OUTDATED
     assert target.verdict("g", place, 2000, id_text(OTHER)) is Verdict.DUE
     assert target.verdict("g", place, 2000, "") is Verdict.DUE  # from a broker without ids
+
+
+def _some_checkpoints(monkeypatch: pytest.MonkeyPatch, *written: Checkpoint) -> Checkpoints:
+    """Without brokers; these are in the topic already."""
+
+    async def own_topic(_client: ClusterClient, name: str) -> Topic:
+        return Topic(name, ONE, False, {0: 1})
+
+    async def read_kind(*_where: Any) -> AsyncIterator[Checkpoint]:
+        for one in written:
+            yield one
+
+    async def write_records(*_what: Any) -> None:
+        return None
+
+    for fake in (own_topic, read_kind, write_records):
+        monkeypatch.setattr(heliograph.control.checkpoints, fake.__name__, fake)
+    flow = Flow(Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),)))
+    source, target = ClusterClient(flow.source), ClusterClient(flow.target)
+    return Checkpoints(flow, source, target, Ledger(target, "A"))
+
+
+def test_for_which_mirror_a_checkpoint_was_that_is_read_at_the_start_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group whose offsets on the source cannot be read then is not moved by it."""
+    checkpoints = _some_checkpoints(monkeypatch, Checkpoint("g", "A.t", 0, 5000, 5000))
+    asyncio.run(checkpoints.load())
+    assert list(checkpoints.latest) == [("g", "A.t", 0)]
+    assert checkpoints.mirror_checkpoints == {}
+
+
+def test_a_checkpoint_for_another_mirror_is_always_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all that is known is that it is not too late: the one before would stand for the new mirror."""
+    checkpoints = _some_checkpoints(monkeypatch)
+
+    async def take(answer: int, mirror: uuid.UUID, why: str = "") -> int:
+        found = TranslatedOffset("g", "t", 0, Committed(5000), answer, 9000, why, id_text(mirror))
+        news = checkpoints._news([found], CheckpointRound())
+        await checkpoints._write(news, 0)
+        return len(news)
+
+    assert asyncio.run(take(5000, ONE)) == 1
+    assert asyncio.run(take(2000, ONE, "early")) == 0
+    assert asyncio.run(take(2000, OTHER, "early")) == 1
+    assert list(checkpoints.mirror_checkpoints.values()) == [
+        MirrorCheckpoint(Checkpoint("g", "A.t", 0, 5000, 2000), id_text(OTHER))
+    ]
+
+
+def test_offsets_are_committed_for_the_mirrors_that_were_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[dict[str, uuid.UUID]] = []
+
+    async def look(*_where: Any) -> TargetGroups:
+        return TargetGroups({"g": "Empty"}, {"g": {}}, {("A.t", 0): 9000}, {"A.t": Topic("A.t", ONE, False, {0: 1})})
+
+    async def commit(_client: ClusterClient, wanted: Any, ids: dict[str, uuid.UUID]) -> dict[str, None]:
+        named.append(ids)
+        return dict.fromkeys(wanted)
+
+    monkeypatch.setattr(heliograph.control.group_sync, "look_at_target", look)
+    monkeypatch.setattr(heliograph.control.group_sync, "commit_offsets", commit)
+    syncer = GroupSync(ClusterClient(Cluster("B", (("b", 9092),))))
+    assert asyncio.run(syncer.run([MirrorCheckpoint(Checkpoint("g", "A.t", 0, 50, 50), id_text(ONE))])).written == ["g"]
+    assert named == [{"A.t": ONE}]

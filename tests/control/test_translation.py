@@ -146,7 +146,7 @@ def test_an_excerpt_gives_the_same_answers_or_raises_not_loaded(
     history: tuple[list[tuple[str, int]], Intervals], target: int, most: int
 ) -> None:
     _records, full = history
-    little = Intervals(pages=full.excerpt(target, most), keep_packed=False)
+    little = Intervals(pages=full.excerpt(target, most))
     assert len(little) == len(full)
     for question in ("covering", "beginning", "after", "own_end", "foreign_offsets_at"):
         for at in range(70):

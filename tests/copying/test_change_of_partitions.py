@@ -106,7 +106,8 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_not_copied(
     assert pair.a.read(stays) == pair.b.read(f"A.{stays}")
 
 
-def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(pair: Pair, topic: str) -> None:
+@pytest.mark.parametrize("commands", [1, 2], ids=["in-one-command", "in-two"])
+def test_a_partition_that_is_dropped_and_added_is_resumed_from_the_logs(pair: Pair, topic: str, commands: int) -> None:
     """Also in the middle of copying: what is in flight lands first."""
     pair.a.create(topic)
     pair.a.write(topic, some_records(20_000), per_batch=500)
@@ -119,7 +120,11 @@ def test_a_partition_that_is_dropped_and_added_at_once_is_resumed_from_the_logs(
         for number in range(1, 4):
             await until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))
             before = copier.cursors[0]
-            copier.change(Change(partitions, partitions))
+            if commands == 1:
+                copier.change(Change(partitions, partitions))
+            else:
+                copier.change(Change((), partitions))
+                copier.change(Change(partitions, ()))
             (cursor,) = copier.cursors
             assert (before.state, cursor.copied.stay) == (State.DROPPED, number)
             assert cursor.is_settled == before.is_settled

@@ -118,3 +118,17 @@ def test_batches_behind_a_waiting_ledger_entry_wait_too() -> None:
     found = cursor.mirror.intervals.covering(124)
     assert found is not None
     assert found.source_of(124) == 125
+
+
+def test_a_cursor_is_settled_when_its_batches_and_gaps_and_those_of_its_predecessor_are() -> None:
+    cursor, following = _cursor(), _cursor()
+    following.previous = cursor
+    _take(cursor, _parcel((100, 1)), next_source=101)
+    sent = cursor.sending.pop(cursor.generation)
+    cursor.gap_fill.begin()  # markers have no sequence number
+    cursor.drop()
+    assert not following.is_settled
+    cursor.sending.settle(sent)
+    assert not following.is_settled
+    cursor.gap_fill.end()
+    assert following.is_settled

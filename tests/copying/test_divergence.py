@@ -1,15 +1,18 @@
 """What is copied after an unclean election on the source, where the source does not have any more what was copied."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copying.simulated import LENIENT, Logs, check_translation, values_of
+from copying import simulated
+from copying.simulated import LENIENT, Logs, Simulated, check_translation, values_of
+from heliograph.copy.candidate import Candidate
 from heliograph.copy.tail_match import MirrorTail
 from heliograph.model.flow import Policies
+from heliograph.wire.recode import DecodedRecord
 
 Records = Sequence[bytes | None]
 
@@ -77,6 +80,14 @@ def test_the_mirrors_last_record_shows_that_the_source_was_truncated() -> None:
     _check_all_is_there(logs)
 
 
+def test_a_place_where_both_logs_agree_by_chance_hides_no_record_before_it() -> None:
+    logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT[1:9], b"y"])
+    found = logs.recover()  # nobody has seen the cut: only the last record tells
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (100, {"source-truncated": 2, "copied-twice": 8})
+    _check_all_is_there(logs)
+
+
 def test_the_partition_stops_where_the_policy_says_fail() -> None:
     logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT])
     refusal = logs.recover(Policies(data_loss="fail"), cut_at=100).refusal
@@ -100,6 +111,22 @@ def test_the_notice_names_the_offset_up_to_which_the_source_was_searched() -> No
     assert found.counts == {"source-truncated": 10}
     assert "up to which it was searched" in found.texts[0]
     _check_all_is_there(logs)
+
+
+def test_logs_are_compared_back_only_as_far_as_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = _cut_and_rewritten(_numbered("old", 5000), SENT, [b"x", *SENT])
+    read: list[int] = []
+
+    class Counted(Simulated):
+        def source_records(self, one: Candidate, start: int, end: int) -> AsyncIterator[DecodedRecord]:
+            read.append(end - start)
+            return super().source_records(one, start, end)
+
+    monkeypatch.setattr(simulated, "Simulated", Counted)
+    found = logs.recover(cut_at=5000, search_bytes=20_000)
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (5000, {"source-truncated": 0, "copied-twice": 10})
+    assert sum(read) < 2000
 
 
 def test_records_that_retention_deleted_as_well_are_reported() -> None:

@@ -104,6 +104,18 @@ def test_foreign_records_are_distinguished_from_own_missing_ones() -> None:
     _finish(logs)
 
 
+def test_a_batch_that_is_in_its_place_by_chance_hides_nothing() -> None:
+    """One of ours is missing, the next is there twice: the second of these has the number that belongs there."""
+    logs = _copied()
+    logs.append(VALUES[110:120], 110)
+    logs.append(VALUES[110:120], 110)
+    logs.append([b"theirs"], 0, producer=5)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (100, {"foreign-writer": 1, "copied-twice": 20})
+    _finish(logs)
+
+
 @pytest.mark.parametrize("what", ["missing", "twice", "cut"])
 def test_a_foreign_write_right_behind_hides_nothing(what: str) -> None:
     """It was decided to go back in the source, and before that is done the mirror gets records of others."""

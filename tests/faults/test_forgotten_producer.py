@@ -105,11 +105,10 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
     flow = replace(_flow(both, topic), writing=Writing(request_timeout=0.3))
     ends: set[int] = set()
 
-    async def log_end(client: ClusterClient) -> int:
+    async def log_end(client: ClusterClient) -> list[int]:
         topics = (await client.metadata([mirror])).topics
-        found = (await log_ends(client, topics, [(mirror, 0)]))[mirror, 0]
-        assert isinstance(found, int), found
-        return found
+        found = (await log_ends(client, topics, [(mirror, 0)])).get((mirror, 0))
+        return [found] if isinstance(found, int) else []  # a broker may be too busy to answer
 
     def act(copier: Copier) -> None:
         forgetful.pause(3)
@@ -120,7 +119,7 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
             while faults < 4 and both.b.bounds(mirror)[1] == 10:  # or the follower leaves the in-sync replicas
                 assert time.monotonic() < deadline
                 faults = max(faults, cursor.retry.faults)
-                ends.add(on(both.b, log_end))
+                ends.update(on(both.b, log_end))
         finally:
             forgetful.resume(3)
 

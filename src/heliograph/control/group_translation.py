@@ -6,9 +6,10 @@ records are compared (`record_search`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from heliograph.control.record_search import Question, RecordSearch
 from heliograph.copy.ledger import Ledger
@@ -20,6 +21,7 @@ from heliograph.wire.consumer_groups import Committed, Offsets
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
+T = TypeVar("T")
 # Reasons for which there is no mirror offset.
 NO_MIRROR, TOPIC_GONE, NO_PERMISSION = "no-mirror", "topic-gone", "no-permission"
 NOTHING_COPIED, BEFORE_LEDGER, NO_OFFSET, UNREADABLE = "nothing-copied", "before-ledger", "no-offset", "unreadable"
@@ -61,23 +63,25 @@ class GroupTranslator:
     async def translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[TranslatedOffset]]:
         """First what the intervals answer, then what needs a comparison of records."""
         survey = await self._survey({place for offsets in wanted.values() for place in offsets})
-        await self._load_pages(survey, wanted)
         at_once: list[TranslatedOffset] = []
         later: list[tuple[str, TopicPartition, Committed]] = []
         questions: list[Question] = []
         for group, offsets in wanted.items():
             for place, committed in offsets.items():
-                pair = survey.pair(place, committed)
-                question = None if isinstance(pair, NotTranslatable) else pair.question(committed)
+                question = await self._ask(survey, place, committed, partial(survey.question, place, committed))
                 if question is None:
-                    at_once.append(survey.translate(group, place, committed))
+                    answer = partial(survey.translate, group, place, committed)
+                    at_once.append(await self._ask(survey, place, committed, answer))
                 else:
                     later.append((group, place, committed))
                     questions.append(question)
         yield at_once
         if questions:
             await self._search.run(questions)
-            yield [survey.translate(*request) for request in later]
+            yield [
+                await self._ask(survey, place, committed, partial(survey.translate, group, place, committed))
+                for group, place, committed in later
+            ]
 
     async def _survey(self, places: Collection[TopicPartition]) -> "_Survey":
         """Everything that is needed to translate for these source partitions."""
@@ -95,13 +99,16 @@ class GroupTranslator:
             self._flow, self._ledger, self._search, source_topics, mirror_topics, source_starts, starts, ends
         )
 
-    async def _load_pages(self, survey: "_Survey", wanted: Mapping[str, Offsets]) -> None:
-        """Loads the pages of the ledger that the translation needs."""
-        for offsets in wanted.values():
-            for place, committed in offsets.items():
-                pair = survey.pair(place, committed)
-                if isinstance(pair, _PartitionPair):
-                    await self._ledger.ask(place, id_text(pair.mirror.id), partial(pair.look_up, committed))
+    async def _ask(
+        self, survey: "_Survey", place: TopicPartition, committed: Committed, question: Callable[[], T]
+    ) -> T:
+        """Answers a question about one committed offset, and loads the pages of the ledger for it. One offset at a
+        time: all of them together may need more pages than are kept."""
+        await asyncio.sleep(0)  # there may be thousands, and pages in memory are unpacked without waiting
+        pair = survey.pair(place, committed)
+        if isinstance(pair, NotTranslatable):
+            return question()
+        return await self._ledger.ask(place, id_text(pair.mirror.id), lambda _intervals: question())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +136,6 @@ class _PartitionPair:
         source = self.position(committed)
         foreign = self.intervals.foreign_range(source, self.source_id, self.end)
         return None if foreign is None else Question(self.topic, self.mirror, self.partition, source, foreign)
-
-    def look_up(self, committed: Committed, intervals: Intervals) -> None:
-        """Asks the intervals everything that the translation will. Raises NotLoaded where a page is missing."""
-        source = self.position(committed)
-        intervals.target_of(source, self.source_id, self.end)
-        intervals.foreign_range(source, self.source_id, self.end)
 
     def in_range(self, offset: int) -> int:
         """Not before the mirror's start: a consumer would be out of range and go where auto.offset.reset says."""
@@ -177,6 +178,10 @@ class _Survey:
         if any(begins.source_id == pair.source_id for begins in pair.intervals.stretches()):
             return NotTranslatable(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied"), ""
         return NotTranslatable(NOTHING_COPIED, "nothing was copied yet"), ""
+
+    def question(self, place: TopicPartition, committed: Committed) -> Question | None:
+        pair = self.pair(place, committed)
+        return None if isinstance(pair, NotTranslatable) else pair.question(committed)
 
     def pair(self, place: TopicPartition, committed: Committed) -> _PartitionPair | NotTranslatable:
         """What is known about a partition, or why its offsets cannot be translated."""

@@ -38,8 +38,10 @@ log = logging.getLogger(__name__)
 
 _GONE_AFTER = 3600 * 1000  # ms without an entry: a broker may not know a new topic yet
 _ENTRIES = 10_000  # in the journal, which are read within a second
+_ENTRIES_EACH = 50  # and of each mirror partition
 _INTERVALS = 200_000
 _EVERY = 600.0
+_PAGES_AT_ONCE = 2000  # dropped from the index: their keys are in one record
 # Packed entries stay in the journal for a while: leases that read it need not read the index again.
 _TRIM_AFTER = 300.0
 
@@ -68,8 +70,10 @@ class Packer:
         unread = ledger.next_offset - ledger.index.start.journal
         unpacked = sum(page.size for state in behind for page in state.intervals.pages if page.location == IN_INDEX)
         waited = time.monotonic() - self._packed >= _EVERY
+        # The cost of packing grows with the partitions, the cost of reading the journal with its entries.
+        is_long = unread >= _ENTRIES + _ENTRIES_EACH * len(behind)
         lost = any(state.era > (state.packed.era if state.packed is not None else 0) for state in behind)
-        if lost or not ledger.is_converted or unread >= _ENTRIES or unpacked >= _INTERVALS or (behind and waited):
+        if lost or not ledger.is_converted or is_long or unpacked >= _INTERVALS or (behind and waited):
             return await self.pack()
         return 0
 
@@ -85,7 +89,8 @@ class Packer:
                 await write_records(self._target, topic, INDEX, [Record(0, now(), *start.to_record())])
                 ledger.index.start, ledger.is_converted = start, True
             self._packed = time.monotonic()
-            self._trims.append((self._packed, start.journal))
+            if self._may_trim:
+                self._trims.append((self._packed, start.journal))
         await self._trim(topic)
         return len(due)
 
@@ -121,9 +126,10 @@ class Packer:
         for partition, mirror_id, state in states:
             topic, mirror = sources.topics[partition[0]], mirrors.topics[mirror_of[partition][0]]
             pages = state.intervals.packed()
+            await asyncio.sleep(0)  # there may be thousands
             if topic.error == mirror.error == UNKNOWN_TOPIC_OR_PARTITION and state.time < gone_before:
                 if len(pages) > 1:
-                    cuts.append((partition, mirror_id, state, pages[-1:]))
+                    cuts.append((partition, mirror_id, state, pages[min(len(pages) - 1, _PAGES_AT_ONCE) :]))
                 continue
             if topic.error or mirror.error:
                 continue
@@ -137,17 +143,17 @@ class Packer:
             if isinstance(source_start, int) and isinstance(mirror_start, int):
                 past = past_pages(pages, mirror_start, source_start, id_text(topic.id))
                 if past:
-                    cuts.append((partition, mirror_id, state, pages[past:]))
+                    cuts.append((partition, mirror_id, state, pages[min(past, _PAGES_AT_ONCE) :]))
         return cuts, gone
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def _write(self, topic: Topic, due: Sequence[_Due]) -> None:
         """Writes pages and index records of these mirror partitions, with other pages where some are given."""
-        laid_out = [
-            (partition, mirror_id, state, state.intervals.packed() if pages is None else pages)
-            for partition, mirror_id, state, pages in due
-        ]
+        laid_out = []
+        for partition, mirror_id, state, pages in due:
+            laid_out.append((partition, mirror_id, state, state.intervals.packed() if pages is None else pages))
+            await asyncio.sleep(0)  # there may be thousands
         to_store = [
             (number, at)
             for number, (_partition, _mirror_id, state, pages) in enumerate(laid_out)

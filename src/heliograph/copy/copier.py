@@ -46,6 +46,7 @@ class Copier:
         self._reporter = ProgressReporter(work, attempt, self._target, self._clock)
         self._pipeline = Pipeline(work, self._source, self._target, self._clock, self._tasks, self._reporter)
         self._stays: Counter[MirrorPartition] = Counter()  # how often each partition has left
+        self._leaving: dict[MirrorPartition, Cursor] = {}  # dropped, and perhaps with something in flight
         self.cursors = [self._cursor(key, work.positions.get(key)) for key in work.partitions]
 
     @property
@@ -135,20 +136,23 @@ class Copier:
         counts = len(change.added), len(change.dropped)
         log.debug("%s: lease %s adds %d partitions, drops %d", self._work.flow.name, self._work.lease, *counts)
         dropped = set(change.dropped)
-        leaving = {cursor.key: cursor for cursor in self.cursors if cursor.key in dropped}
-        for cursor in leaving.values():
+        leaving = [cursor for cursor in self.cursors if cursor.key in dropped]
+        self._leaving = {key: cursor for key, cursor in self._leaving.items() if not cursor.is_settled}
+        for cursor in leaving:
             cursor.drop()
             self._stays[cursor.key] += 1
+            self._leaving[cursor.key] = cursor
         self.cursors = [cursor for cursor in self.cursors if cursor.key not in dropped]
         known = {cursor.key for cursor in self.cursors}
         for key in change.added:
             if key not in known:
-                previous = leaving.get(key)
-                # The position that the driver gave at the start is out of date by now.
-                position = previous.position if previous is not None else None
+                previous = self._leaving.get(key)
+                # The position that the driver gave at the start is out of date by now, and so is one from before
+                # another lease had the partition.
+                position = previous.position if previous is not None and key in dropped else None
                 self.cursors.append(self._cursor(key, position, previous, ledger_loaded=False))
         self._pipeline.start_gap_filling(self._current_cursors)
-        self._pipeline.assignment_changed(list(leaving.values()))
+        self._pipeline.assignment_changed(leaving)
 
 
 def run_lease(work: Work, attempt: int) -> Outcome:

@@ -31,9 +31,8 @@ from heliograph.model.ledger_records import (
 )
 from heliograph.model.pages import NOT_HERE, Page
 from heliograph.model.partitions import TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError
-from heliograph.wire.offsets import LATEST, one_offset
 from heliograph.wire.records import Record, bounds, own_topic, read, read_all, write
 
 log = logging.getLogger(__name__)
@@ -46,6 +45,7 @@ _AROUND = 200  # intervals that a lease gets of a mirror partition, from its pos
 class Ledger:
     def __init__(self, target: ClusterClient, source_alias: str, handed: Handed | None = None) -> None:
         self._target = target
+        self._source_alias = source_alias
         self.topic = ledger_topic(source_alias)
         self._earlier_topic = intervals_topic(source_alias)
         self._memory = LedgerMemory(handed)
@@ -54,6 +54,8 @@ class Ledger:
         self.earlier_end = -1  # where that topic ended
         self.next_offset = 0 if handed is None else handed.next_offset
         self._topic_id = "" if handed is None else handed.topic_id
+        self._epoch = -1  # the journal's leader epoch at the last look
+        self._last_key: bytes | None = None  # of the record before `next_offset`, if it was read
         self._is_read = handed is not None
         self._author = uuid.uuid4().hex[:12]
         self._numbers = count()
@@ -93,9 +95,12 @@ class Ledger:
         """Answer a question from the intervals of a mirror partition. Reads the pages that it takes."""
         while True:
             try:
-                return question(self.of(partition, mirror_id))
+                answer = question(self.of(partition, mirror_id))
             except NotLoaded as missing:
                 await self.load(partition, mirror_id, missing.page)
+            else:
+                self._memory.evict_pages()
+                return answer
 
     async def load(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         """Read a page that a NotLoaded has named."""
@@ -112,15 +117,36 @@ class Ledger:
     async def catch_up_locked(self) -> Topic:
         topic = await own_topic(self._target, self.topic)
         start, end = await bounds(self._target, topic, JOURNAL, committed=False)
-        if self._is_read and (id_text(topic.id) != self._topic_id or end < self.next_offset):
-            self._topic_changed(topic, end)
-        self._topic_id = id_text(topic.id)
+        if self._is_read:
+            if are_different(id_text(topic.id), self._topic_id):
+                self._truncate("was deleted and created again", 0)
+                self._memory.forget_topic()
+                self.index = Index()
+            elif end < self.next_offset:
+                self._truncate(f"was truncated to offset {end}", end)
+            elif await self._has_other_records(topic, start):
+                self._truncate("was truncated and written again", start)
+        self._topic_id, self._epoch = id_text(topic.id), topic.epochs.get(JOURNAL, -1)
         if not self._is_read or start > self.next_offset:  # what is missing in the journal is in the index
-            await self._read_index(topic, end, self._memory.only)
+            await self._read_index(topic, end)
             self._is_read = True
-        await self._read_journal(topic, max(start, self.next_offset), end, self._memory.only)
+        await self._read_journal(topic, max(start, self.next_offset), end)
         self.next_offset = max(end, self.next_offset)
         return topic
+
+    def _truncate(self, what: str, end: int) -> None:
+        """The journal has lost its records from `end` on."""
+        log.warning("internal topic %s %s; what is known of its intervals is written again", self.topic, what)
+        self.next_offset, self._last_key = end, None
+        self._memory.truncate(end)
+
+    async def _has_other_records(self, topic: Topic, start: int) -> bool:
+        """Whether the journal was truncated and has grown again since: only a new leader can have lost records."""
+        offset = self.next_offset - 1
+        if topic.epochs.get(JOURNAL, -1) == self._epoch or self._last_key is None or offset < start:
+            return False
+        keys = [record.key async for record in read(self._target, topic, JOURNAL, offset, offset + 1)]
+        return keys != [self._last_key]
 
     async def recall(self, partitions: Collection[TopicPartition]) -> None:
         """Read everything about these partitions: a lease was assigned others, or needs more than it was handed."""
@@ -128,56 +154,69 @@ class Ledger:
             await self._recall(set(partitions))
 
     async def _recall(self, partitions: set[TopicPartition]) -> None:
-        topic = await own_topic(self._target, self.topic)
-        start, end = await bounds(self._target, topic, JOURNAL, committed=False)
-        self._memory.forget(partitions)
-        index = await self._read_index(topic, end, partitions)
-        # What is behind `next_offset` is read again for the other partitions, which skip what they have.
-        await self._read_journal(topic, max(start, index.start.journal), end, partitions)
+        """What was known of them stays until everything is read: others may ask meanwhile."""
+        reader = Ledger(self._target, self._source_alias)
+        reader._memory, reader._awaited = self._memory.reader(partitions), self._awaited
+        await reader.catch_up_locked()
+        self._memory.replace_partitions(reader._memory)
 
-    async def _read_index(self, topic: Topic, end: int, only: set[TopicPartition] | None) -> Index:
+    def _reads(self, partition: TopicPartition) -> bool:
+        return self._memory.only is None or partition in self._memory.only
+
+    async def _read_index(self, topic: Topic, end: int) -> None:
         index = Index()
         async for record in read_all(self._target, topic, INDEX):
             if record.key is not None:
                 index.take(record.key, record.value)
         for partition, packed in index.packed.items():
-            if only is None or partition in only:
+            if self._reads(partition):
                 for mirror_packed in packed.values():
                     self._memory.take_packed(mirror_packed, end)
-        if only is None:
-            self.index = index
-            self.next_offset = max(self.next_offset, index.start.journal)
-        await self._read_earlier(index, only)
-        return index
+        self.index = index
+        self.next_offset = max(self.next_offset, index.start.journal)
+        await self._read_earlier(index)
 
-    async def _read_earlier(self, index: Index, only: set[TopicPartition] | None) -> None:
+    async def _read_earlier(self, index: Index) -> None:
         """Read what an earlier version has written to its own topic, as far as that is not packed yet."""
         earlier = (await self._target.metadata([self._earlier_topic])).topics[self._earlier_topic]
         if earlier.error:
             return
-        end = await one_offset(self._target, earlier, 0, LATEST, False)
-        if index.start.converted >= end:
+        start, end = await bounds(self._target, earlier, 0, committed=False)
+        converted = index.start.converted
+        if converted >= end:
             return
         self.is_converted, self.earlier_end = False, end
         latest: dict[bytes, Record] = {}
-        async for record in read_all(self._target, earlier, 0):
-            if record.key is not None and record.offset >= index.start.converted:
+        async for record in read(self._target, earlier, 0, max(start, converted), end):
+            if record.key is not None:
                 latest.pop(record.key, None)
                 if record.value is not None:  # else it was pruned
                     latest[record.key] = record
+        late = 0
         for record in latest.values():
             entry = from_record(record.key or b"", record.value or b"")
-            if only is None or entry.partition in only:
-                state = self._memory.state(entry.partition, entry.mirror_id)
-                await self._put(state, entry)
-                state.time = record.timestamp
+            if not self._reads(entry.partition):
+                continue
+            # The index has everything that came before it. A late entry would replace what the journal has since.
+            if entry.mirror_id in index.packed.get(entry.partition, {}):
+                late += converted >= 0
+                continue
+            if await self._put(entry):
+                self._memory.state(entry.partition, entry.mirror_id).time = record.timestamp
+        if late and self._memory.only is None:
+            log.warning(
+                "internal topic %s has %d entries since it was converted, which are ignored: another process still "
+                "runs an earlier version of Heliograph; stop it",
+                *(self._earlier_topic, late),
+            )
 
-    async def _read_journal(self, topic: Topic, start: int, end: int, only: set[TopicPartition] | None) -> None:
+    async def _read_journal(self, topic: Topic, start: int, end: int) -> None:
         async for record in read(self._target, topic, JOURNAL, start, end):
+            self._last_key = record.key
             if record.key is None or record.value is None:
                 continue
             partition, author = about(record.key)
-            if only is not None and partition not in only:
+            if not self._reads(partition):
                 continue
             entry = from_record(record.key, record.value)
             state = self._memory.state(entry.partition, entry.mirror_id)
@@ -186,18 +225,23 @@ class Ledger:
             is_accepted = state.accepts(entry, author)
             if record.key in self._awaited:
                 self._awaited[record.key] = is_accepted
-            if is_accepted:
-                state = await self._put(state, entry)
-            state.advance(record, author)
+            if not is_accepted or await self._put(entry):
+                state.advance(record, author)
 
-    async def _put(self, state: LedgerState, entry: JournalEntry) -> LedgerState:
+    async def _put(self, entry: JournalEntry) -> bool:
+        """Apply an entry of the topic, and read the pages that it takes. False if everything about the partition was
+        read again for that, the entry included."""
+        state = self._memory.state(entry.partition, entry.mirror_id)
         while True:
             try:
                 self._memory.put(state, entry)
-                return state
             except NotLoaded as missing:
                 await self._load_page(entry.partition, entry.mirror_id, missing.page)
-                state = self._memory.state(entry.partition, entry.mirror_id)
+                if missing.page.location == NOT_HERE:
+                    return False
+            else:
+                self._memory.evict_pages()
+                return True
 
     async def _load_page(self, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         if page.location == NOT_HERE:
@@ -216,16 +260,6 @@ class Ledger:
         else:
             self._memory.add_page(page, data)
 
-    def _topic_changed(self, topic: Topic, end: int) -> None:
-        """The topic was created again, or has lost its last records."""
-        is_recreated = id_text(topic.id) != self._topic_id
-        what = "was deleted and created again" if is_recreated else f"was truncated to offset {end}"
-        log.warning("internal topic %s %s; what is known of its intervals is written again", self.topic, what)
-        self.next_offset = 0 if is_recreated else end
-        self._memory.topic_truncated(self.next_offset, is_recreated)
-        if is_recreated:
-            self.index = Index()
-
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def write(self, entries: Sequence[JournalEntry]) -> None:
@@ -234,8 +268,9 @@ class Ledger:
             return
         records = [to_record(entry, self._author, next(self._numbers)) for entry in entries]
         await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
-        for entry in entries:
-            await self._put(self._memory.state(entry.partition, entry.mirror_id), entry)
+        async with self.reading:
+            for entry in entries:
+                await self._put(entry)
 
     async def decide(self, entries: Sequence[JournalEntry], seen: int) -> list[JournalEntry]:
         """Append decisions that are based on the journal up to offset `seen`. Returns those that do not count, because

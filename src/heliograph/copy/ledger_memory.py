@@ -7,7 +7,7 @@ from dataclasses import replace
 from heliograph.copy.ledger_state import Handed, LedgerState
 from heliograph.model.intervals import Intervals
 from heliograph.model.ledger_records import PAGES, JournalEntry, Packed, from_index
-from heliograph.model.pages import Page
+from heliograph.model.pages import IN_INDEX, Page
 from heliograph.model.partitions import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class LedgerMemory:
         self.knows_gaps = False  # whether some mirrors have, or had, the source's offsets
         for record in () if handed is None else handed.states:
             packed = from_index(*record)
-            state = LedgerState.of(packed, self.pages, keep_packed=False)
+            state = LedgerState.of(packed, self.pages)
             assert handed is not None
             state.intervals.fills_elsewhere = handed.fills.get((packed.partition, packed.mirror_id), 0)
             self._keep(packed.partition, packed.mirror_id, state)
@@ -31,7 +31,7 @@ class LedgerMemory:
     def state(self, partition: TopicPartition, mirror_id: str) -> LedgerState:
         known = self.states.setdefault(partition, {})
         if mirror_id not in known:
-            known[mirror_id] = LedgerState(Intervals(loaded=self.pages, keep_packed=self.only is None))
+            known[mirror_id] = LedgerState(Intervals(loaded=self.pages))
         return known[mirror_id]
 
     def _keep(self, partition: TopicPartition, mirror_id: str, state: LedgerState) -> None:
@@ -51,22 +51,38 @@ class LedgerMemory:
         if known is not None and (known.era, known.written) >= (packed.era, packed.written):
             known.packed = packed
             return
-        state = LedgerState.of(packed, self.pages, keep_packed=self.only is None)
+        state = LedgerState.of(packed, self.pages)
         if packed.written >= journal_end:  # the journal has lost what came after that
-            state.written, state.era = journal_end - 1, packed.era + 1
+            state.truncate(journal_end)
         self._keep(packed.partition, packed.mirror_id, state)
 
-    def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are read again, and from now on."""
-        for partition in partitions:
-            self.states.pop(partition, None)
+    def reader(self, partitions: Collection[TopicPartition]) -> "LedgerMemory":
+        """An empty memory for these partitions, which shares the pages."""
+        memory = LedgerMemory(None)
+        memory.only, memory.pages = set(partitions), self.pages
+        return memory
+
+    def replace_partitions(self, other: "LedgerMemory") -> None:
+        """What another memory has about its partitions replaces what is known about them."""
+        assert other.only is not None
+        for partition in other.only:
+            known, states = self.states.get(partition, {}), other.states.get(partition, {})
+            for mirror_id, state in states.items():
+                if mirror_id in known:  # cursors hold on to their intervals
+                    known[mirror_id].intervals.become(state.intervals)
+                    state.intervals = known[mirror_id].intervals
+            self.states[partition] = states
+        self.knows_gaps |= other.knows_gaps
         if self.only is not None:
-            self.only |= set(partitions)
+            self.only |= other.only
 
     def add_page(self, page: Page, data: bytes) -> None:
-        if len(self.pages) >= _MAX_PAGES:
-            del self.pages[next(iter(self.pages))]
         self.pages[page.location] = data
+
+    def evict_pages(self) -> None:
+        """Called when a question is answered, not before: it may need more pages than are kept."""
+        while len(self.pages) > _MAX_PAGES:
+            del self.pages[next(iter(self.pages))]
 
     def lose_page(self, topic: str, partition: TopicPartition, mirror_id: str, page: Page) -> None:
         """The topic does not have a page any more: neither it nor what comes before it can be used."""
@@ -80,17 +96,22 @@ class LedgerMemory:
         )
         intervals.use_pages(behind, intervals.tail)
 
-    def topic_truncated(self, next_offset: int, is_recreated: bool) -> None:
-        """The journal ends at `next_offset` now. What is in memory is written again when the ledger is packed; what
-        only the lost topic had is gone."""
-        for state in (state for states in self.states.values() for state in states.values()):
-            state.era, state.written, state.since = state.era + 1, min(state.written, next_offset - 1), -1
-            if is_recreated:
+    def truncate(self, journal_end: int) -> None:
+        """The journal has lost its records from `journal_end` on. What is in memory is written again when the ledger is
+        packed."""
+        for states in self.states.values():
+            for state in states.values():
+                state.truncate(journal_end)
+                state.since = -1
+
+    def forget_topic(self) -> None:
+        """The topic is another one: pages that are not in memory are gone."""
+        for states in self.states.values():
+            for state in states.values():
                 state.packed = None
                 loaded = [page for page in state.intervals.pages if page.data or page.location in self.pages]
                 state.intervals.use_pages(
-                    [replace(page, location=-1, data=page.data or self.pages[page.location]) for page in loaded],
+                    [replace(page, location=IN_INDEX, data=page.data or self.pages[page.location]) for page in loaded],
                     state.intervals.tail,
                 )
-        if is_recreated:
-            self.pages.clear()
+        self.pages.clear()

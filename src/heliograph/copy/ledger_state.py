@@ -32,6 +32,13 @@ class LedgerState:
             return False
         return entry.seen is None or (self.written_by_others if is_theirs else self.written) < entry.seen
 
+    def truncate(self, end: int) -> None:
+        """The journal has lost its records from `end` on: who wrote last before that is not known. All readers must
+        agree on that, as it decides which decisions are accepted."""
+        self.era += 1
+        if self.written >= end:
+            self.written, self.author, self.written_by_others = end - 1, Author(), -1
+
     def advance(self, record: Record, author: Author) -> None:
         """The journal is read up to this record."""
         if author.name != self.author.name:
@@ -42,8 +49,8 @@ class LedgerState:
         self.since = record.offset if self.since < 0 else self.since
 
     @staticmethod
-    def of(packed: Packed, loaded: Mapping[int, bytes], keep_packed: bool = True) -> "LedgerState":
-        intervals = Intervals(pages=packed.pages, loaded=loaded, keep_packed=keep_packed)
+    def of(packed: Packed, loaded: Mapping[int, bytes]) -> "LedgerState":
+        intervals = Intervals(pages=packed.pages, loaded=loaded)
         intervals.filler = packed.filler
         fields = packed.written, packed.since, packed.time, packed.era, packed
         return LedgerState(intervals, *fields, packed.author, packed.written_by_others)

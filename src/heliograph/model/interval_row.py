@@ -29,14 +29,12 @@ class IntervalRow:
         known: Iterable[Interval] = (),
         pages: Iterable[Page] = (),
         loaded: Mapping[int, bytes] | None = None,
-        keep_packed: bool = True,
         page_size: int | None = None,
     ) -> None:
-        """`loaded` has the bytes of pages by location. Without `keep_packed` packed intervals are dropped."""
+        """`loaded` has the bytes of pages by location."""
         self._tail = list(known)
         self._pages = list(pages)
         self._loaded: Mapping[int, bytes] = {} if loaded is None else loaded
-        self._keep_packed = keep_packed
         self.page_size = pages_module.PAGE if page_size is None else page_size
         self._starts: list[int] | None = None  # the number of the first interval of each page, and of the tail
         self._forward: list[int] | None = None
@@ -147,15 +145,7 @@ class IntervalRow:
     def _fold(self, count: int) -> None:
         """Packs the first `count` intervals of the tail."""
         some, self._tail = self._tail[:count], self._tail[count:]
-        if self._keep_packed:
-            self._pages += [page_of(part) for part in cut(some, self.page_size)]
-        else:
-            before = self._pages[-1] if self._pages and self._pages[-1].location == NOT_HERE else None
-            self.fills_elsewhere = max((begin.target for begin in some if begin.fill), default=self.fills_elsewhere)
-            size = len(some) + (before.size if before is not None else 0)
-            self._pages[len(self._pages) - (before is not None) :] = [
-                Page(some[0] if before is None else before.first, some[-1], size, NOT_HERE)
-            ]
+        self._pages += [page_of(part) for part in cut(some, self.page_size)]
         self._pages_changed()
 
     def packed(self) -> list[Page]:
@@ -174,6 +164,11 @@ class IntervalRow:
         """Replaces everything that is known."""
         self._pages, self._tail = list(pages), list(tail)
         self._pages_changed()
+
+    def become(self, other: "IntervalRow") -> None:
+        """Takes over everything that another row knows."""
+        self.use_pages(other.pages, other.tail)
+        self.filler, self.fills_elsewhere = other.filler, other.fills_elsewhere
 
 
 def _goes_back(before: Interval, interval: Interval) -> bool:

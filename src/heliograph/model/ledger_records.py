@@ -229,7 +229,7 @@ class Index:
 
     start: Start = field(default_factory=Start)
     packed: dict[TopicPartition, dict[str, Packed]] = field(default_factory=dict)
-    beaten: list[bytes] = field(default_factory=list)  # keys of records that no longer count
+    beaten: dict[bytes, None] = field(default_factory=dict)  # keys of records that no longer count
 
     def take(self, key: bytes, value: bytes | None) -> None:
         if key == _START:
@@ -244,17 +244,17 @@ class Index:
         before = known.get(new.mirror_id)
         if before is None or new.rank >= before.rank:
             known[new.mirror_id] = new
-            self.beaten += [before.key] if before is not None and before.rank != new.rank else []
+            if before is not None and before.rank != new.rank:
+                self.beaten[before.key] = None
         else:
-            self.beaten.append(new.key)
+            self.beaten[new.key] = None
 
     def _forget(self, key: bytes) -> None:
         topic, partition, mirror_id, *rank = json.loads(key)
         known = self.packed.get((topic, partition), {})
         if mirror_id in known and known[mirror_id].rank == tuple(rank):
             del known[mirror_id]
-        if key in self.beaten:
-            self.beaten.remove(key)
+        self.beaten.pop(key, None)
 
 
 def _differences(rows: Sequence[tuple[int, ...]]) -> list[list[int]]:

@@ -30,7 +30,7 @@ def checked_config(
     try:
         config = {**with_secrets(given, before), "name": name}
     except ConfigError as error:
-        raise invalid([str(error)]) from None
+        raise invalid(list(error.errors)) from None
     part = part_of(config)
     if not config.get("connector.class", "").strip():
         raise Invalid(f"Connector config {{name={name}}} contains no connector type")
@@ -47,5 +47,5 @@ def checked_config(
     try:
         build(config)
     except ConfigError as error:
-        raise invalid([str(error)]) from None
+        raise invalid(list(error.errors)) from None
     return config

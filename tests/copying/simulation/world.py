@@ -180,7 +180,7 @@ class World:
         self.network.faults.clear()
         self.target.refusals.clear()
         self.run(60.0)  # what is on its way has landed
-        running = self.start(seconds=10 * _SETTLED_WITHIN)
+        running = self.start(handed=True, seconds=10 * _SETTLED_WITHIN)
         until = self.loop.time() + _SETTLED_WITHIN
         while not self.is_settled(running):
             assert self.loop.time() < until, _standing(running)
