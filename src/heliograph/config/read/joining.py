@@ -98,7 +98,11 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
         tuple(dict.fromkeys(warnings)),
         tuple(dict.fromkeys(notes)),
         tuple(replaced),
-        {(each.source, each.target, each.part): each.name for each in connectors if each.name},
+        {
+            (connector.source, connector.target, connector.part): connector.name
+            for connector in connectors
+            if connector.name
+        },
     )
 
 
