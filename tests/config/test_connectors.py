@@ -141,7 +141,7 @@ def test_both_directions_and_a_third_cluster(tmp_path: Path) -> None:
 
 
 def test_connects_response_about_its_connectors_can_be_read(tmp_path: Path) -> None:
-    answer = {each["name"]: {"info": {**each, "tasks": [], "type": "source"}} for each in three()}
+    answer = {given["name"]: {"info": {**given, "tasks": [], "type": "source"}} for given in three()}
     assert read(tmp_path, answer).flows == read(tmp_path, three()).flows
 
 

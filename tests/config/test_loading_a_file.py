@@ -128,13 +128,13 @@ heliograph.lease.seconds = 1.5
 def test_only_enabled_flows_are_built_in_the_order_of_the_clusters() -> None:
     three = "clusters = C, A, B\n" + "".join(f"{alias}.bootstrap.servers = h:1\n" for alias in "ABC")
     read = deployment(three + "B->A.enabled = true\nA->B.enabled = false\nC->B.enabled = true\n")
-    assert [each.name for each in read.flows] == ["C->B", "B->A"]
+    assert [built.name for built in read.flows] == ["C->B", "B->A"]
     assert list(read.clusters) == ["C", "A", "B"]
 
 
 def test_enabled_at_top_level_enables_every_eachthat_emits_heartbeats() -> None:
     both = deployment(CLUSTERS + "enabled = true\n")
-    assert [each.name for each in both.flows] == ["A->B", "B->A"]
+    assert [built.name for built in both.flows] == ["A->B", "B->A"]
     single = deployment(CLUSTERS + "enabled = true\nB->A.enabled = false\n")
     assert [flow.name for flow in single.flows] == ["A->B"]
     silent = deployment(CLUSTERS + "enabled = true\nB->A.emit.heartbeats.enabled = false\n")
@@ -170,7 +170,7 @@ def test_strimzis_empty_separator_works_with_identity() -> None:
 
 def test_each_eachhas_an_identity_policy_of_its_own_source() -> None:
     read = deployment(MINIMAL + "B->A.enabled = true\nreplication.policy.class = IdentityReplicationPolicy\n")
-    assert [each.policy for each in read.flows] == [IdentityReplicationPolicy("A"), IdentityReplicationPolicy("B")]
+    assert [built.policy for built in read.flows] == [IdentityReplicationPolicy("A"), IdentityReplicationPolicy("B")]
 
 
 def test_an_empty_topic_list_selects_no_topic() -> None:
@@ -213,7 +213,7 @@ def test_an_interval_below_zero_means_never() -> None:
 
 def test_disabled_pairs_still_write_heartbeats() -> None:
     read = deployment(MINIMAL)
-    assert [(each.name, set(each.parts)) for each in read.heartbeat_only_flows] == [("B->A", {HEARTBEAT})]
+    assert [(built.name, set(built.parts)) for built in read.heartbeat_only_flows] == [("B->A", {HEARTBEAT})]
     assert deployment(MINIMAL + "B->A.emit.heartbeats.enabled = false\n").heartbeat_only_flows == ()
     assert deployment(MINIMAL + "emit.heartbeats.enabled = false\n").heartbeat_only_flows == ()
     assert deployment(MINIMAL + "B->A.enabled = true\n").heartbeat_only_flows == ()
@@ -270,12 +270,12 @@ eu.west.consumer.fetch.max.bytes = 8
         "eu.west": "west",
         "source": "src",
     }
-    assert {each.name: each.reading.fetch_max_bytes for each in read.flows} == {
+    assert {built.name: built.reading.fetch_max_bytes for built in read.flows} == {
         "eu->eu.west": 7,
         "eu.west->eu": 8,
         "source->eu": 9,
     }
-    assert {each.name: patterns(each.topics).include for each in read.flows}["eu.west->eu"] == ("w",)
+    assert {built.name: patterns(built.topics).include for built in read.flows}["eu.west->eu"] == ("w",)
 
 
 def test_an_alias_may_be_named_like_the_beginning_of_a_setting() -> None:

@@ -50,7 +50,7 @@ class ConfigError(Exception):
 
 
 class ErrorCollector:
-    """Reports all errors of a configuration at once: `with errors:` keeps the `ConfigError` of a step for later."""
+    """Reports all errors of a configuration at once. `with errors:` collects the `ConfigError` of a step."""
 
     def __init__(self) -> None:
         self._errors: dict[str, None] = {}
@@ -61,8 +61,11 @@ class ErrorCollector:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: TracebackType | None) -> bool:
         if not isinstance(error, ConfigError):
             return False
-        self._errors |= dict.fromkeys(error.errors)
+        self.add(error)
         return True
+
+    def add(self, error: ConfigError) -> None:
+        self._errors |= dict.fromkeys(error.errors)
 
     def raise_collected(self) -> None:
         if self._errors:

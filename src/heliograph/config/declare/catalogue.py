@@ -8,7 +8,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -113,7 +113,7 @@ def _names(scope: Scope) -> tuple[str, ...]:
     return tuple(name for known, name in _index() if known is scope and not name.endswith(".*"))
 
 
-@cache
+@lru_cache(10_000)  # bounded, because names may be posted to a running process
 def find(scope: Scope, name: str) -> SettingMatch | None:
     """The setting of this name in this scope. A family such as `offset.storage.*` includes every name except one that
     looks like a misspelt setting (`offset.storage.replication.facto`)."""

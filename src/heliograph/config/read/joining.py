@@ -98,7 +98,11 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
         tuple(dict.fromkeys(warnings)),
         tuple(dict.fromkeys(notes)),
         tuple(replaced),
-        {(each.source, each.target, each.part): each.name for each in connectors if each.name},
+        {
+            (connector.source, connector.target, connector.part): connector.name
+            for connector in connectors
+            if connector.name
+        },
     )
 
 
@@ -115,13 +119,10 @@ def _flows(connectors: Sequence[Connector], errors: ErrorCollector) -> Flows:
     flows: dict[tuple[str, str], dict[str, Connector]] = {}
     for connector in connectors:
         parts = flows.setdefault((connector.source, connector.target), {})
-        with errors:
-            if connector.part in parts:
-                raise ConfigError(
-                    f"{connector.file}: {connector.label}: there is a {CLASSES[connector.part]} of "
-                    f"{connector.source}->{connector.target} already, {parts[connector.part].label}: merge them"
-                )
-            parts[connector.part] = connector
+        first = parts.setdefault(connector.part, connector)
+        if first is not connector:
+            text = f"there is a {CLASSES[connector.part]} of {connector.source}->{connector.target} already"
+            errors.add(ConfigError(f"{connector.file}: {connector.label}: {text}, {first.label}: merge them"))
     return {pair: {part: parts[part] for part in CLASSES if part in parts} for pair, parts in flows.items()}
 
 
@@ -151,14 +152,10 @@ def _add_shared(entries: dict[SettingKey, FileEntry], connector: Connector, erro
             continue
         entry = connector.entry(name, key)
         before = entries.setdefault(key, entry)
-        with errors:
-            if before.reveal().strip() != entry.reveal().strip():
-                raise connector.error(
-                    name,
-                    f"'{shown(name, entry.value)}' differs from '{shown(name, before.value)}' in "
-                    f"{before.owner or before.name} ({position(before.file, before.line)}): "
-                    f"it is the same cluster {key.owner}".rstrip(),
-                )
+        if before.reveal().strip() != entry.reveal().strip():
+            texts = f"'{shown(name, entry.value)}' differs from '{shown(name, before.value)}'"
+            other = f"{before.owner or before.name} ({position(before.file, before.line)})"
+            errors.add(connector.error(name, f"{texts} in {other}: it is the same cluster {key.owner}".rstrip()))
 
 
 def _check_agreement(parts: Parts, errors: ErrorCollector) -> None:
@@ -261,9 +258,8 @@ def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, erro
         if connector.part == HEARTBEAT:
             del needed["source"]
         for side, alias in needed.items():
-            with errors:
-                if SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
-                    raise ConfigError(f"{connector.file}: {connector.label}: no {side}.cluster.bootstrap.servers")
+            if SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
+                errors.add(ConfigError(f"{connector.file}: {connector.label}: no {side}.cluster.bootstrap.servers"))
 
 
 def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:

@@ -68,15 +68,15 @@ class Resource(ConnectorFile):
     def check(self, table: Table, path: str, known: tuple[str, ...], ignored: Mapping[str, str] | None = None) -> None:
         """Notes every field that is ignored, and warns about unknown ones."""
         reasons = ignored or {}
-        for each in table.fields:
-            name = f"{path}{each.name}"
-            if each.name in reasons:
-                text = f"{name} is ignored: {reasons[each.name]}"
-                self.notes.append(ConfigNotice(each.line, name, text, self.file))
-            elif each.name not in known:
-                near = difflib.get_close_matches(each.name, (*known, *reasons), n=1)
+        for tree_field in table.fields:
+            name = f"{path}{tree_field.name}"
+            if tree_field.name in reasons:
+                text = f"{name} is ignored: {reasons[tree_field.name]}"
+                self.notes.append(ConfigNotice(tree_field.line, name, text, self.file))
+            elif tree_field.name not in known:
+                near = difflib.get_close_matches(tree_field.name, (*known, *reasons), n=1)
                 hint = f"did you mean '{path}{near[0]}'?" if near else "it is ignored"
-                self.warnings.append(ConfigNotice(each.line, name, f"unknown field '{name}': {hint}", self.file))
+                self.warnings.append(ConfigNotice(tree_field.line, name, f"unknown field '{name}': {hint}", self.file))
 
     def error(self, line: int, text: str) -> ConfigError:
         return ConfigError(f"{position(self.file, line)}: {text}")

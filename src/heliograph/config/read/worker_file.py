@@ -13,7 +13,7 @@ from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVID
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
 from heliograph.config.read.keys import SettingKey
-from heliograph.config.read.providers import declared_providers, resolve
+from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import Cluster
 
@@ -63,8 +63,9 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     topics = {kind: read.storage_topic(kind) for kind in _PARTITIONS}
     host, port = read.listener()
     webhook = read.optional(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
-    read.errors.raise_collected()
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
+    advertised_port = read.text("rest.advertised.port") or port
+    read.errors.raise_collected()
     return WorkerFile(
         file,
         cluster,
@@ -74,7 +75,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         topics["status"],
         host,
         port,
-        f"{advertised}:{read.text('rest.advertised.port') or port}",
+        f"{advertised}:{advertised_port}",
         {key: entry.reveal() for key, entry in entries.items() if key.startswith(FOR_CONNECTORS)},
         webhook,
     )
@@ -89,8 +90,7 @@ class _Reader:
 
     def text(self, name: str) -> str:
         """'' if the file does not have it."""
-        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
-        return resolve(entry.reveal(), self.settings.providers).strip() if entry is not None else ""
+        return self.optional(name, TEXT, "")
 
     def optional(self, name: str, kind: Kind[T], default: T) -> T:
         entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
@@ -101,10 +101,12 @@ class _Reader:
 
     def required(self, setting: Setting[T], otherwise: T) -> T:
         """`otherwise` is never used: an error is reported in its place."""
-        with self.errors:
-            if not self.text(setting.name):
-                raise ConfigError(f"{self.settings.file}: no {setting.name}: a Connect worker's file must have it")
-        return self.optional(setting.name, setting.kind, otherwise) if self.text(setting.name) else otherwise
+        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", setting.name))
+        if entry is None or not entry.reveal().strip():
+            text = f"{self.settings.file}: no {setting.name}: a Connect worker's file must have it"
+            self.errors.add(ConfigError(text))
+            return otherwise
+        return self.optional(setting.name, setting.kind, otherwise)
 
     def storage_topic(self, kind: str) -> StorageTopic:
         name = self.required(Setting(f"{kind}.storage.topic", TEXT, None, TOP), "")

@@ -79,12 +79,9 @@ def build_cluster(
         line = settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line
         # Without a line it comes from connectors, which are checked elsewhere: one that only writes heartbeats needs no
         # source address.
-        with errors:
-            if line:
-                raise ConfigError(
-                    f"{settings.file}: no {alias}.bootstrap.servers: the cluster {alias} is listed in 'clusters' "
-                    f"(line {line}) but has no address"
-                )
+        if line:
+            text = f"the cluster {alias} is listed in 'clusters' (line {line}) but has no address"
+            errors.add(ConfigError(f"{settings.file}: no {alias}.bootstrap.servers: {text}"))
         return Cluster(alias, ())
     return Cluster(
         alias,
@@ -115,11 +112,9 @@ class _FlowReader:
             return None
         seconds = self.get(interval)
         entry = self.settings.find(interval, self.source, self.target)
-        with self.errors:
-            if seconds == 0 and entry is not None:
-                raise self.settings.error(
-                    entry, f"0 seconds is not an interval: set {enabled.name} = false to disable it"
-                )
+        if seconds == 0 and entry is not None:
+            text = f"0 seconds is not an interval: set {enabled.name} = false to disable it"
+            self.errors.add(self.settings.error(entry, text))
         return float(seconds) if seconds > 0 else None
 
     def own_filter(self, setting: _ClassSetting) -> Matches | None:

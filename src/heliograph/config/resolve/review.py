@@ -114,8 +114,8 @@ def _read_from(settings: Settings, setting: Setting[object], key: SettingKey, en
     if entry.spelling:
         # All settings of a connector are those of a flow; those of a cluster only if no flow has them.
         locations = tuple(location for location in locations if location.scope is Scope.FLOW) or locations[:1]
-    spelt = (entry.spelt(location.key(setting.name, source, target)) for location in locations)
-    keys = [f"'{each}'" for each in dict.fromkeys(spelt)]
+    spelt_keys = (entry.spelt(location.key(setting.name, source, target)) for location in locations)
+    keys = [f"'{spelt_key}'" for spelt_key in dict.fromkeys(spelt_keys)]
     return keys[0] if len(keys) == 1 else f"{', '.join(keys[:-1])} or {keys[-1]}"
 
 

@@ -120,7 +120,8 @@ def _code(char: re.Match[str]) -> str:
 def _connect(settings: Settings, deployment: Deployment) -> Converted:
     projected = connectors(settings, deployment.all_flows)
     listed = [
-        {"name": default_name(each.source, each.target, each.part), "config": each.whole_config()} for each in projected
+        {"name": default_name(connector.source, connector.target, connector.part), "config": connector.whole_config()}
+        for connector in projected
     ]
     text = json.dumps(listed, indent=2)
     return Converted(text + "\n", _left_out(settings, deployment, workers=False))

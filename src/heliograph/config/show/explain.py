@@ -129,10 +129,15 @@ def _subjects(
             if owner in ("", alias) or alias in owner.split("->"):
                 yield alias, alias, alias
         return
-    for each in deployment.all_flows:
-        pair = (each.source.alias, each.target.alias)
-        if owner in ("", each.name, *pair):
-            yield each.name if each in deployment.flows else f"{each.name}, which writes heartbeats only", *pair
+    for built_flow in deployment.all_flows:
+        pair = (built_flow.source.alias, built_flow.target.alias)
+        if owner in ("", built_flow.name, *pair):
+            yield (
+                built_flow.name
+                if built_flow in deployment.flows
+                else f"{built_flow.name}, which writes heartbeats only",
+                *pair,
+            )
 
 
 def _origin(
