@@ -20,10 +20,11 @@ from heliograph.model.flow import Flow, Groups
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, intervals_topic, signals_topic
 from heliograph.model.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from heliograph.model.names import NameFilter
-from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.partitions import MirrorPartition, Position, producer_id
 from heliograph.service.flow_status import FlowStatus, from_json, last_status
+from heliograph.wire.batches import one_batch, sequence
 from heliograph.wire.cluster import ClusterClient, id_text
-from heliograph.wire.records import Record, own_topic, write_records
+from heliograph.wire.records import Record, now, own_topic, write_records
 from logs import Log, Pair, on, until
 
 _ALIAS, _TOPIC, _MIRROR, _GROUP = "earlier", "orders", "earlier.orders", "billing"
@@ -76,6 +77,13 @@ def _is_caught_up(status: FlowStatus) -> bool:
     counts = status.mirrors, status.partitions, status.leases, status.records, status.lag
     problems = status.refusals, status.notices, status.failed_topics
     return (status.name, *counts) == (f"{_ALIAS}->B", 1, 1, 1, _MIRROR_END, 0) and not any(problems)
+
+
+def test_mirrors_have_the_same_producer_id_and_sequence_numbers() -> None:
+    batches = [one_batch(memoryview(data)) for data in _recorded().mirror]
+    assert {batch.producer_id for batch in batches} == {producer_id(f"{_ALIAS}->B", _PARTITION)}
+    assert [batch.base_sequence for batch in batches] == [sequence(batch.base_offset) for batch in batches]
+    assert batches[-1].next_offset == _MIRROR_END
 
 
 def test_a_status_is_read() -> None:
@@ -158,9 +166,9 @@ def _write_target(pair: Pair, recorded: _Recorded) -> None:
             ("status", signals_topic(_ALIAS), STATUS),
             ("checkpoints", f"{_ALIAS}.checkpoints.internal", 0),
         ):
+            # With the current time: a broker refuses records that are ahead of its clock.
             records = [
-                replace(record, key=with_ids(record.key), value=with_ids(record.value))
-                for record in recorded.topics[name]
+                Record(0, now(), with_ids(record.key), with_ids(record.value)) for record in recorded.topics[name]
             ]
             await write_records(client, await own_topic(client, topic), partition, records)
 
