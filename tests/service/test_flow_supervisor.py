@@ -62,8 +62,6 @@ class FakeRunner:
     async def refresh_topics(self) -> None:
         pass
 
-    restart_leases, refresh_topics = restart_leases, refresh_topics
-
     def positions(self) -> dict[Any, Any]:
         return {}
 

@@ -66,5 +66,8 @@ class Counts:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> "Counts":
-        appended = {(codec, how): Amount(*amount) for codec, how, *amount in fields["appended"]}
-        return cls(appended, fields["throttled"])
+        """Of any version: what this one does not know is ignored."""
+        counts = cls({(codec, how): Amount(*amount[:3]) for codec, how, *amount in fields.get("appended", ())})
+        throttled = fields.get("throttled", {})
+        counts.throttled.update({side: throttled[side] for side in counts.throttled.keys() & throttled.keys()})
+        return counts

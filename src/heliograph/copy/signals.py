@@ -14,6 +14,8 @@ from heliograph.copy.work import Copied, Progress
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Notice, Refusal
 
+_VERSION = 1  # of reports
+
 
 def end_command(leases: Iterable[str]) -> tuple[bytes, bytes]:
     return b"end", json.dumps(sorted(leases)).encode()
@@ -77,7 +79,10 @@ def command_for(lease: str, key: bytes | None, value: bytes | None) -> Command |
     """The command in a record; None if it is for other leases, or of a kind that this version does not know."""
     if value is None or key not in (b"end", b"grant", b"change", b"levels"):
         return None
-    fields = json.loads(value)
+    try:
+        fields = json.loads(value)
+    except ValueError:
+        return None
     if key == b"levels":
         return LogLevels(fields)
     if lease not in fields:
@@ -85,8 +90,8 @@ def command_for(lease: str, key: bytes | None, value: bytes | None) -> Command |
     if key == b"end":
         return EndLease()
     if key == b"grant":
-        return Grant(*fields[lease])
-    added, dropped = (tuple(MirrorPartition(*partition) for partition in part) for part in fields[lease])
+        return Grant(*fields[lease][:3])
+    added, dropped, *_later = (tuple(MirrorPartition(*partition[:3]) for partition in part) for part in fields[lease])
     return Change(added, dropped)
 
 
@@ -109,6 +114,7 @@ class Report:
 
     def to_record(self) -> tuple[bytes, bytes]:
         value = {
+            "version": _VERSION,
             "attempt": self.attempt,
             "ask": self.ask,
             "counts": self.counts.to_json(),
@@ -144,34 +150,35 @@ class Report:
 
     @classmethod
     def from_record(cls, lease: bytes, value: bytes) -> "Report":
+        """Of any version: during a rolling upgrade driver and leases differ. Missing fields have defaults, unknown
+        fields, and values at the end of a row, are ignored."""
         fields = json.loads(value)
-        opened = fields.get("open", ())
-        open_transactions = {MirrorPartition(*key): high_watermark for *key, high_watermark in opened}
+        open_transactions = {MirrorPartition(*row[:3]): row[3] for row in fields.get("open", ())}
         return cls(
             lease.decode(),
-            fields["attempt"],
-            fields["ask"],
-            Counts.from_json(fields["counts"]),
+            fields.get("attempt", 0),
+            fields.get("ask", 0),
+            Counts.from_json(fields.get("counts", {})),
             {
                 (key := MirrorPartition(topic, mirror, partition)): Progress(
-                    Position(source, target, epoch, *mirror_id),  # older versions do not write it
+                    Position(source, target, epoch, *later[:1]),  # the mirror's id, which older versions do not write
                     end,
                     Copied(records, size, newest, landed, stay),
                     start,
                     open_transactions.get(key, end),
                 )
-                for topic, mirror, partition, source, target, epoch, start, end, *more in fields["changed"]
-                for records, size, newest, landed, stay, *mirror_id in (more,)
+                for topic, mirror, partition, source, target, epoch, start, end, *more in fields.get("changed", ())
+                for records, size, newest, landed, stay, *later in (more,)
             },
             tuple(
                 Refusal(MirrorPartition(topic, mirror, partition), reason, source, target, text, final)
-                for topic, mirror, partition, reason, source, target, text, final in fields["refusals"]
+                for topic, mirror, partition, reason, source, target, text, final, *_later in fields.get("refusals", ())
             ),
             tuple(
                 Notice(MirrorPartition(topic, mirror, partition), kind, count, source, target, text)
-                for topic, mirror, partition, kind, count, source, target, text in fields["notices"]
+                for topic, mirror, partition, kind, count, source, target, text, *_later in fields.get("notices", ())
             ),
-            fields["first_notice"],
+            fields.get("first_notice", 0),
         )
 
 

@@ -1,6 +1,5 @@
 """How far mirror partitions are copied, from both logs and the ledger alone: the flow need not run. Writes nothing."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,15 +7,12 @@ from functools import partial
 from heliograph.copy.consumer_view import first_records
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import Blocked, PartitionFacts, Resume, next_position
+from heliograph.copy.survey import Survey, has_partition, survey
 from heliograph.model.flow import Flow, Policies
 from heliograph.model.intervals import Intervals
 from heliograph.model.partitions import MirrorPartition, TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import WireError
-from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
-
-_Bound = int | WireError | None
-_Bounds = tuple[_Bound, _Bound, _Bound, _Bound]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,64 +42,29 @@ async def partition_positions(
 ) -> list[PartitionPosition]:
     """As a copier would resume, which also looks at records and may decide otherwise. The topics of the target include
     that of the ledger."""
-    source_keys = [(partition.topic, partition.partition) for partition in partitions]
-    mirror_keys = [
-        (partition.mirror, partition.partition)
-        for partition in partitions
-        if _has(target_topics, partition.mirror, partition.partition)
-    ]
-    committed_only = flow.reading.committed_only
-    starts, ends, mirror_starts, mirror_ends = await asyncio.gather(
-        list_offsets(source, source_topics, source_keys, EARLIEST, committed_only),
-        list_offsets(source, source_topics, source_keys, LATEST, committed_only),
-        list_offsets(target, target_topics, mirror_keys, EARLIEST, False),
-        list_offsets(target, target_topics, mirror_keys, LATEST, False),
-    )
-    if _has(target_topics, ledger.topic, 0):
-        await ledger.catch_up()  # after the ends: a copier writes its intervals before it appends
-    positions = []
-    for partition in partitions:
-        key, mirror_key = (partition.topic, partition.partition), (partition.mirror, partition.partition)
-        bounds = starts[key], ends[key], mirror_starts.get(mirror_key), mirror_ends.get(mirror_key)
-        known = _known(bounds)
-        error = next((bound for bound in bounds if isinstance(bound, WireError)), None)
-        if error is not None:
-            problem = f"its start and end offsets cannot be read: {error}"
-            positions.append(PartitionPosition(partition, *known, None, problem))
-            continue
-        start, end, mirror_start, mirror_end = (offset or 0 for offset in known)
-        topic, mirror = source_topics[partition.topic], target_topics.get(partition.mirror)
-        source_id, mirror_id = id_text(topic.id), "" if mirror is None else id_text(mirror.id)
-        facts = PartitionFacts(
-            start,
-            end,
-            mirror_start,
-            mirror_end,
-            source_id,
-            mirror_id,
-            any(other != mirror_id for other in ledger.all_of(key)),
-            from_the_end=flow.reading.from_the_end,
-            most_filler=flow.kept_offsets.most_filler if flow.keeps_offsets(partition.topic) else None,
-        )
-        decision = await ledger.ask(key, mirror_id, partial(_decide, facts, flow.policies))
-        if isinstance(decision, Blocked):
-            positions.append(PartitionPosition(partition, *known, None, decision.text))
-        else:
-            positions.append(PartitionPosition(partition, *known, decision.position.source))
-    return positions
+    read_ledger = has_partition(target_topics, ledger.topic, 0)
+    surveys = await survey(flow, source, target, ledger, partitions, source_topics, target_topics, read_ledger)
+    return [await _position(surveyed, flow.policies, ledger) for surveyed in surveys]
+
+
+async def _position(surveyed: Survey, policies: Policies, ledger: Ledger) -> PartitionPosition:
+    partition = surveyed.partition
+    bounds = surveyed.source_start, surveyed.source_end, surveyed.mirror_start, surveyed.mirror_end
+    start, end, mirror_start, mirror_end = (bound if isinstance(bound, int) else None for bound in bounds)
+    known = start, end, mirror_start, mirror_end
+    if surveyed.error is not None:
+        problem = f"its start and end offsets cannot be read: {surveyed.error}"
+        return PartitionPosition(partition, *known, None, problem)
+    facts = surveyed.facts
+    key = partition.topic, partition.partition
+    decision = await ledger.ask(key, facts.mirror_id, partial(_decide, facts, policies))
+    if isinstance(decision, Blocked):
+        return PartitionPosition(partition, *known, None, decision.text)
+    return PartitionPosition(partition, *known, decision.position.source)
 
 
 def _decide(facts: PartitionFacts, policies: Policies, intervals: Intervals) -> Resume | Blocked:
     return next_position(intervals, facts, policies)
-
-
-def _known(bounds: _Bounds) -> tuple[int | None, int | None, int | None, int | None]:
-    start, end, mirror_start, mirror_end = (bound if isinstance(bound, int) else None for bound in bounds)
-    return start, end, mirror_start, mirror_end
-
-
-def _has(topics: Mapping[str, Topic], topic: str, partition: int) -> bool:
-    return topic in topics and not topics[topic].error and partition in topics[topic].leaders
 
 
 @dataclass(frozen=True, slots=True)
