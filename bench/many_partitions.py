@@ -113,7 +113,7 @@ async def _measure(
     _say(f"{topics * PER_TOPIC} source partitions created in {time.monotonic() - began:.1f} s")
     probe = Probe(source, target)
     await probe.write("many-0", 0)
-    for title in ("with new mirrors", "with existing mirrors"):
+    for title, is_last in (("with new mirrors", False), ("with existing mirrors", True)):
         log = folder / "run.log"
         began = time.monotonic()
         with log.open("wb") as output:
@@ -132,7 +132,7 @@ async def _measure(
             _say(f"start to first copy, {title}: {time.monotonic() - began:.1f} s")
             last = await probe.arrival(f"many-{topics - 1}", PER_TOPIC - 1, 300.0)
             _say(f"  a record in the last partition, written afterwards: {last:.2f} s")
-            if title.endswith("already"):
+            if is_last:
                 await _steady(probe, process, topics, seconds, settle)
         finally:
             started.terminate()
