@@ -338,5 +338,5 @@ def dashboard(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for each in DASHBOARDS:
-        (FOLDER / f"heliograph-{each}.json").write_text(dashboard(each))
+    for name in DASHBOARDS:
+        (FOLDER / f"heliograph-{name}.json").write_text(dashboard(name))

@@ -145,10 +145,10 @@ def _reason_of(row: GroupPartition) -> tuple[str, str, str]:
     return f"{row.state}: {row.text}", row.advice, f"{row.topic}-{row.partition}"
 
 
-def _reasons(console: Console, some: Iterable[tuple[str, str, str]]) -> None:
+def _reasons(console: Console, reasons: Iterable[tuple[str, str, str]]) -> None:
     """Prints each reason once, with the names it applies to."""
     about: dict[tuple[str, str], list[str]] = {}
-    for text, advice, name in some:
+    for text, advice, name in reasons:
         about.setdefault((text, advice), []).append(name)
     for (text, advice), names in about.items():
         named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -35,7 +35,7 @@ class Shop:
                 raise error
 
     def close(self) -> None:
-        """Ends after the round that is under way."""
+        """Ends after the current round."""
         self._closing = True
 
     async def run(self) -> None:

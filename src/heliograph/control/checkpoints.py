@@ -59,8 +59,8 @@ class Checkpoints:
         self.groups: tuple[str, ...] = ()
         self.share_groups: tuple[str, ...] = ()  # that match the filter, and have no offsets
         self.latest: dict[GroupTopicPartition, Checkpoint] = {}  # as written to the topic
-        # Those that were computed since the start, or were written before and still hold: of others it is not known
-        # which mirror they are for.
+        # Those that were computed since the start, or were written before and are still valid. Of others it is not
+        # known which mirror they are for.
         self.mirror_checkpoints: dict[GroupTopicPartition, MirrorCheckpoint] = {}
         # Groups that were deleted on the source, with the last mirror offsets.
         self.deleted: dict[str, dict[tuple[str, int], int]] = {}
@@ -78,7 +78,7 @@ class Checkpoints:
         wanted = [group for group in sorted(listed) if listed[group].has_offsets and matches(group)]
         self.share_groups = tuple(name for name, listing in listed.items() if listing.is_share_group and matches(name))
         known = set(self.groups)
-        # Groups of a coordinator that is down are not listed. Only OffsetFetch tells whether they are gone.
+        # Groups of a coordinator that is down are not listed. Only OffsetFetch shows whether they are gone.
         unlisted = [group for group in {*known, *(place[0] for place in self.latest)} - listed.keys() if matches(group)]
         offsets = await committed_offsets(self._source, [*wanted, *unlisted])
         self._forget([group for group in unlisted if offsets.get(group) == {}], is_certain=bool(listed))
@@ -112,7 +112,7 @@ class Checkpoints:
 
     async def translate(self, wanted: Mapping[str, Offsets]) -> list[TranslatedOffset]:
         """Where groups would resume in the mirrors, for these committed offsets. Writes nothing."""
-        return [offset async for some in self._translator.translate(wanted) for offset in some]
+        return [offset async for offsets in self._translator.translate(wanted) for offset in offsets]
 
     async def mirrors_are_others(self) -> bool:
         """Whether mirrors were deleted and recreated since checkpoints were computed for them. One request."""

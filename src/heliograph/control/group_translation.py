@@ -93,7 +93,7 @@ class GroupTranslator:
             list_offsets(self._target, mirror_topics, mirrors, EARLIEST, False),
             list_offsets(self._target, mirror_topics, mirrors, LATEST, False),
         )
-        # After the ends: whoever appended up to there had written its intervals to the ledger before.
+        # After the ends: the copier that appended up to them had written its intervals to the ledger before.
         await self._ledger.catch_up()
         return _Survey(
             self._flow, self._ledger, self._search, source_topics, mirror_topics, source_starts, starts, ends

@@ -195,7 +195,7 @@ async def _ensure(owner: str, client: ClusterClient, wanted: Mapping[InternalTop
 
 
 async def _until_usable(client: ClusterClient, places: list[tuple[str, int]]) -> None:
-    """Brokers learn of a new topic and its leaders a moment after it was created."""
+    """Brokers know a new topic and its leaders a moment after it was created."""
     deadline = time.monotonic() + client.cluster.request_timeout
     while places:
         topics = (await client.metadata({name for name, _partition in places})).topics

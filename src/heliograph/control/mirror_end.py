@@ -15,11 +15,11 @@ from heliograph.wire.errors import WireError
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import bounds
 
-# So many of the mirror's last records are looked for in the source; fewer are enough where the mirror has a gap or a
+# This many of the mirror's last records are looked for in the source; fewer are enough where the mirror has a gap or a
 # repetition among them, which MM2's restarts leave.
 _TAIL = 200
 _ENOUGH = 20
-# How far behind the noted offset to look for more than that.
+# How far after the noted offset to look for more than that.
 _FAR = 1_000_000
 
 
@@ -57,7 +57,7 @@ class ForeignMirror:
 
 
 async def end_in_source(mirror: ForeignMirror, noted: Mm2Position) -> int | None:
-    """The source offset behind the mirror's last record; None if it is not found."""
+    """The source offset after the mirror's last record; None if it is not found."""
     partition = mirror.partition.partition
     start = max(mirror.start, mirror.end - _TAIL)
     # MM2 with exactly-once support leaves aborted records in the mirror; they do not count.
@@ -85,7 +85,7 @@ async def end_in_source(mirror: ForeignMirror, noted: Mm2Position) -> int | None
 
 
 async def foreign_offsets(mirror: ForeignMirror, producer: int) -> int:
-    """How many offsets of the mirror our sequence numbers do not count, once we append behind its end.
+    """How many offsets of the mirror our sequence numbers do not count, once we append after its end.
 
     A broker remembers our last sequence number: the next one must follow it. Our records reach from the last interval
     up to where MM2's begin, which a binary search finds. Where we never wrote, numbers count from the mirror's start as

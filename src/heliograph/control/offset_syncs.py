@@ -62,7 +62,7 @@ class SyncWriter:
 
 
 def is_due(before: OffsetSync | None, now: OffsetSync, syncs: OffsetSyncs, flush: bool) -> bool:
-    """MM2's rule: the first since the start, one that is far enough behind the last, one after a gap or a step back."""
+    """MM2's rule: the first since the start, one that is far enough after the last, one after a gap or a step back."""
     return (
         before is None
         or now.downstream - (before.downstream + 1) >= syncs.lag_max

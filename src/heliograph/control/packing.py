@@ -82,7 +82,7 @@ class Packer:
         ledger = self._ledger
         async with ledger.reading:
             topic = await ledger.catch_up_locked()
-            due = [each for each in _all(ledger) if _is_behind(each[2]) or not ledger.is_converted]
+            due = [row for row in _all(ledger) if _is_behind(row[2]) or not ledger.is_converted]
             await self._write(topic, [(partition, mirror_id, state, None) for partition, mirror_id, state in due])
             start = Start(ledger.next_offset, max(ledger.earlier_end, ledger.index.start.converted))
             if start != ledger.index.start:
@@ -171,7 +171,7 @@ class Packer:
             pages[at] = replace(pages[at], location=offset, data=b"")
         before = [state.packed for _partition, _mirror_id, state, _pages in laid_out if state.packed is not None]
         await self._delete(topic, PAGES, [key.encode() for packed in before for key in packed.unused])
-        packed = [_packed(*each) for each in laid_out]
+        packed = [_packed(*row) for row in laid_out]
         records = [Record(0, now(), entry.key, to_index(entry)) for entry in packed]
         await write_records(self._target, topic, INDEX, records)
         for new, (_partition, _mirror_id, state, pages) in zip(packed, laid_out, strict=True):

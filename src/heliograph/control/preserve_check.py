@@ -44,8 +44,8 @@ async def _deletion(target: ClusterClient, mirrors: Collection[str]) -> str | No
     refused = [name for name, allowed in (await may_do(target, DELETE, mirrors)).items() if allowed is False]
     if not refused:
         return None
-    some = ", ".join(sorted(refused)[:5]) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
+    named = ", ".join(sorted(refused)[:5]) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
     return (
-        f"records of {some} may not be deleted on {target.cluster.alias}, so that mirrors cannot begin where their "
+        f"records of {named} may not be deleted on {target.cluster.alias}, so that mirrors cannot begin where their "
         "sources begin; allow it: kafka-acls.sh --add --operation Delete --topic <mirror>"
     )

@@ -1,4 +1,4 @@
-"""Mirror offsets among records that another tool has copied: found by comparing records, for there are no intervals.
+"""Mirror offsets among records that another tool has copied: found by comparing records, as there are no intervals.
 
 The records that a group would read next on the source are looked for in the mirror, between the nearest offset syncs of
 MM2. A run of them must match, so that a repeated record does not mislead. Where the records do not decide, the answer
@@ -100,7 +100,7 @@ class Matcher:
         seen = [(number, self._seen[content]) for number, content in enumerate(self._run) if self._seen[content]]
         if not seen:
             return None
-        # The first record of the run that was seen decides, if it is unique and enough others come behind it.
+        # The first record of the run that was seen decides, if it is unique and enough others come after it.
         number, offsets = seen[0]
         earliest = min(first for _number, (first, *_) in seen)
         is_unique = len(offsets) == 1 and self._run.count(self._run[number]) == 1
@@ -235,7 +235,7 @@ class RecordSearch:
     async def _between(self, question: Question, source: int, budget: _Budget) -> tuple[int, int]:
         """Mirror offsets between which the copy of a source record must be, by MM2's offset syncs.
 
-        Behind a sync the mirror has at least as many records as the source still has.
+        After a sync the mirror has at least as many records as the source still has.
         """
         safe, latest = question.foreign.start, question.foreign.end
         syncs = [

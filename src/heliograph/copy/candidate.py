@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def own_end(self) -> int:
-        """The mirror offset behind our last record; only gaps come after it, if the mirror has the source's offsets."""
+        """The mirror offset after our last record; only gaps come after it, if the mirror has the source's offsets."""
         return self.intervals.own_end(self.facts.mirror_end)
 
     @property
@@ -69,7 +69,7 @@ class Candidate:
     def needs_verification(self) -> bool:
         if self.decision.is_diverged or self.truncated_at is not None:
             return True
-        # Without topic ids and leader epochs only the records tell whether it is still the same log.
+        # Without topic ids and leader epochs only the records show whether it is still the same log.
         is_known = self.decision.position == self.cursor.position and bool(self.facts.source_id)
         must_verify = self.cursor.retry.must_verify
         return not self.is_empty and (must_verify or (not is_known and not self.decision.is_decided))

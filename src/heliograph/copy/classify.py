@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from heliograph.wire.batches import BadBatch, Batch, batch_at
 from heliograph.wire.recode import LZ4, ZSTD, Builder, DecodedRecord, codec_of, is_abort, join_thin, records_of
 
-# An append costs as much as re-encoding some dozens of records.
+# An append costs as much as re-encoding a few dozen records.
 _THIN = 1024
 # Why a batch was re-encoded, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
@@ -150,7 +150,7 @@ class _Work:
                 self._take(batch)
 
     def _join(self, data: memoryview, at: int, batch: Batch) -> int | None:
-        """Join this batch with the small ones behind it. Returns where the next one begins."""
+        """Join this batch with the small ones after it. Returns where the next one begins."""
         if batch.base_offset < self.done:
             return None
         joined = join_thin(data, at - batch.size, _THIN, self._rules.join_up_to)
@@ -258,7 +258,7 @@ class _Work:
         joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
 
     def _skip(self, batch: Batch) -> None:
-        """Leave a batch out: what came before it now reaches behind it."""
+        """Leave a batch out: what came before it now reaches past it."""
         if self._rules.preserve_offsets and batch.count and not batch.control:
             self.out.aborted.append(batch)
         if self._joint is not None and self._joint.builder.count:

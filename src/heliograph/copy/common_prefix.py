@@ -1,7 +1,7 @@
 """How far a mirror holds what the source holds.
 
 Logs diverge once, so a binary search finds an offset where they differ quickly. But an offset may also be alike by
-chance, behind the first difference: a producer has sent the same record again and it has got the same offset, or one
+chance, after the first difference: a producer has sent the same record again and it has got the same offset, or one
 side has no record there any more. So the records before the offset are compared as well, back from it, as far as
 `search_bytes` allows; when that shows a difference, the binary search continues before it.
 """
@@ -20,7 +20,7 @@ _FIRST_STEP = 1000  # records
 
 
 class _Compared(NamedTuple):
-    """The number of the first copied record that differs, and the number behind the last one before it that is the
+    """The number of the first copied record that differs, and the number after the last one before it that is the
     same; None if there is no such record."""
 
     difference: int | None

@@ -13,7 +13,7 @@ from heliograph.wire.recode import DecodedRecord, records_of
 _CHUNK = 1 << 20
 _FIRST_CHUNK = 16 << 10
 _AT_ONCE = Limits(32 << 20)
-_MAX_FETCHES = 50  # of one partition without finding a record: so many chunks of aborted ones
+_MAX_FETCHES = 50  # of one partition without finding a record: this many chunks of aborted ones
 
 
 def records_in(outgoing: OutgoingBatch) -> Iterator[DecodedRecord]:
@@ -43,8 +43,8 @@ async def visible_records(
 async def visible(
     client: ClusterClient, topic: Topic, partition: int, start: int, end: int, committed_only: bool
 ) -> AsyncIterator[Classified]:
-    """What is between two offsets, with batches as they are. Ends early behind a response that has a problem or brings
-    no progress; its `next_source` tells how far it got."""
+    """What is between two offsets, with batches as they are. Ends early after a response that has a problem or brings
+    no progress; its `next_source` is how far it got."""
     connection = await client.connection(topic.leaders[partition])
     rules = Rules(committed_only, join_up_to=0)
     isolation = READ_COMMITTED if committed_only else READ_UNCOMMITTED

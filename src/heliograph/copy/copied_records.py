@@ -16,7 +16,7 @@ class CopiedRecords:
     """
 
     def __init__(self, known: Sequence[Interval], following: Interval | None, facts: PartitionFacts) -> None:
-        """`known` are the intervals of a mirror, `following` is the one that begins behind its end, if there is one."""
+        """`known` are the intervals of a mirror, `following` is the one that begins after its end, if there is one."""
         self._parts = _parts(known, following, facts)
         self._numbers = list(accumulate((part.count for part in self._parts), initial=0))
 
@@ -36,7 +36,7 @@ class CopiedRecords:
         return self._numbers[part] + offset - self._parts[part].target if inside else None
 
     def behind(self, mirror_offset: int) -> tuple[int, int] | None:
-        """The mirror offset and the source offset behind the last copy before a mirror offset."""
+        """The mirror offset and the source offset after the last copy before a mirror offset."""
         part = bisect_left(self._parts, mirror_offset, key=lambda part: part.target) - 1
         if part < 0:
             return None

@@ -30,7 +30,7 @@ from heliograph.wire.cluster import ClusterClient
 
 log = logging.getLogger(__name__)
 
-_CHECK_CLOCK_EVERY = 1.0  # at least: our own timers stand still while the machine sleeps
+_CHECK_CLOCK_EVERY = 1.0  # at least: our own timers stop while the machine sleeps
 _DRAIN = 1.0  # how long a lease that ends waits for what is in flight
 
 
@@ -65,7 +65,7 @@ class Copier:
         self._stop.set()
 
     async def run(self) -> Outcome:
-        """Copy until the lease's time is up or somebody says stop."""
+        """Copy until the lease's time is up or it is stopped."""
         log.debug("%s: lease %s begins with %d partitions", self._work.flow.name, self._work.lease, len(self.cursors))
         try:
             self._pipeline.start(self._current_cursors)

@@ -139,7 +139,7 @@ class Cursor:
         return len(sending.write_ahead) > waiting
 
     def _take_preserving(self, classified: Classified, chunk: Chunk) -> list[OutgoingBatch]:
-        """Queue records and gaps up to a gap that is too wide to be filled. Returns the batches behind that."""
+        """Queue records and gaps up to a gap that is too wide to be filled. Returns the batches after that."""
         settings, sending, mirror = self.gap_fill.settings, self.sending, self.mirror
         assert settings is not None
         steps = lay_out(classified, sending.plan_at, classified.aborted if self.gap_fill.copies_aborted else ())
@@ -177,7 +177,7 @@ class Cursor:
             self._pass_over()
 
     def _pass_over(self) -> None:
-        """Nothing is left to copy before `fetch_at` but what is on its way: the last of that now stands for all."""
+        """Nothing is left to copy before `fetch_at` but what is on its way: the last of that now covers it."""
         last, at, epoch = self.sending.last, self.source.fetch_at, self.source.fetch_epoch
         if last is not None:
             last.next_source, last.epoch = at, epoch

@@ -1,10 +1,10 @@
 """When mirror and source differ at the mirror's end: find where they diverge, and continue from there.
 
 The source may have lost its end and got another (unclean election), be another topic (without topic ids only the
-records tell), or the intervals may be wrong (two copiers at once, with compaction or retention between their reads). In
-all cases the records decide: up to some offset both logs agree (`common_prefix`); what the mirror holds behind it is
+records show it), or the intervals may be wrong (two copiers at once, with compaction or retention between their reads).
+In all cases the records decide: up to some offset both logs agree (`common_prefix`); what the mirror holds after it is
 searched in the source, in order (`tail_match`), and copying continues with the first record of the source that the
-mirror does not have. So none is left out; those behind it that the mirror has already are copied again, and counted.
+mirror does not have. So none is left out; those after it that the mirror has already are copied again, and counted.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def continue_without_records(candidate: Candidate, policies: Policies) -> bool:
 async def continue_after_truncation(
     candidate: Candidate, is_truncated: bool, logs: BothLogs, policies: Policies
 ) -> bool:
-    """Find where both logs agree and continue behind it. Returns whether copying continues, by policy."""
+    """Find where both logs agree and continue after it. Returns whether copying continues, by policy."""
     cursor, facts, at = candidate.cursor, candidate.facts, candidate.decision.position
     common, source = await _common_end(candidate, logs, policies)
     if not facts.source_id and common == facts.mirror_start:

@@ -1,9 +1,9 @@
 """When the mirror's last batch is not ours, or not at its offset: find what is ours, and where to continue.
 
-Batches with our producer id are ours wherever they landed, and their sequence numbers tell what they hold: a sequence
+Batches with our producer id are ours wherever they landed, and their sequence numbers show what they hold: a sequence
 counts our own records only. As long as the sequence is unbroken, somebody else has written between ours. Where it is
-broken, a batch of ours is missing or there twice: a broker that has forgotten our producer takes any sequence number.
-Then the records decide, as where logs diverge: copying continues with the first record that is missing.
+broken, a batch of ours is missing or appended twice: a broker that has forgotten our producer accepts any sequence
+number. Then the records decide, as where logs diverge: copying continues with the first record that is missing.
 """
 
 from bisect import bisect_right
@@ -64,7 +64,7 @@ class _Written:
 
 
 async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, policies: Policies) -> bool:
-    """Continue behind what others have written. Returns whether copying continues: by policy, unless readers do not see
+    """Continue after what others have written. Returns whether copying continues: by policy, unless readers do not see
     what was written."""
     cursor, facts = candidate.cursor, candidate.facts
     start = await _last_sound_offset(candidate, logs)
@@ -80,7 +80,7 @@ async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, 
         if policies.foreign_writer != CONTINUE:
             cursor.give_up("foreign-writer", why, candidate.decision.position.source, facts.mirror_end)
             return False
-    # From the sound offset on: before it, numbers may have been there twice.
+    # From the sound offset on: before it, numbers may have been used twice.
     since = Intervals(await logs.ask(candidate, lambda intervals: intervals.rows(known.target, NO_END, NO_END)))
     _continue_behind(candidate, written.number, since, event, policies)
     if cursor.refusal is not None:
@@ -111,7 +111,7 @@ async def _written_since(candidate: Candidate, start: int, number: int, logs: Bo
 async def _continue_out_of_sequence(
     candidate: Candidate, start: int, written: _Written, logs: BothLogs, policies: Policies
 ) -> bool:
-    """Batches of our own are missing or repeated behind `start`. The policy for foreign writers decides, as the mirror
+    """Batches of our own are missing or repeated after `start`. The policy for foreign writers decides, as the mirror
     is not a copy any more."""
     cursor, facts, end = candidate.cursor, candidate.facts, candidate.facts.mirror_end
     text = (
@@ -133,7 +133,7 @@ async def _continue_out_of_sequence(
         tail = await search_tail(candidate, common, source, logs, skips=not continues)
     if not continues:
         if tail is not None:
-            correct(candidate, tail)  # or groups would be translated to behind what is missing
+            correct(candidate, tail)  # or groups would be translated to an offset after what is missing
         cursor.give_up(OUT_OF_SEQUENCE, text, missing_from, end)
         return False
     events: list[Event] = [_foreign(written)] if written.foreign else []
@@ -160,7 +160,7 @@ async def _continue_out_of_sequence(
 
 
 async def _copied_around(candidate: Candidate, start: int, logs: BothLogs) -> CopiedRecords:
-    """The copied records before `start` and behind it. Where copying went back, those that count may be well before."""
+    """The copied records before `start` and after it. Where copying went back, those that count may be well before."""
     most = _INTERVALS
     while True:
         known, following = await logs.known(candidate, 0, most)
@@ -187,7 +187,7 @@ def _correct(candidate: Candidate, batch: Batch, first: int, since: Intervals) -
 
 
 def _continue_behind(candidate: Candidate, number: int, since: Intervals, event: Event, policies: Policies) -> None:
-    """Continue behind our last record, unless the source has changed, too."""
+    """Continue after our last record, unless the source has changed, too."""
     facts, end = candidate.facts, candidate.facts.mirror_end
     before = since.ours(number - 1, 1)
     last = before[0] if before else next(iter(since))
@@ -212,8 +212,8 @@ def _continue_behind(candidate: Candidate, number: int, since: Intervals, event:
 
 
 async def _last_sound_offset(candidate: Candidate, logs: BothLogs) -> int:
-    """The mirror offset from which on everything must be read: that of a batch of ours at its offset, as are some
-    behind it. A single one may be so by chance, if one is missing before it and another there twice.
+    """The mirror offset from which on everything must be read: that of a batch of ours at its offset, as are a
+    few after it. A single one may be by chance, if one is missing before it and another is there twice.
 
     Searched from the end in growing steps, but not before the last change of `foreign_offsets_before`: what comes
     before that is accounted for.

@@ -33,7 +33,7 @@ from heliograph.wire.transactions import MarkersNotAllowed, TransactionalId, wri
 log = logging.getLogger(__name__)
 
 _IDS = 8
-# So many transactional ids serve all partitions: the more wait, the more each serves. The others help with wide gaps.
+# This many transactional ids serve all partitions: the more wait, the more each serves. The others help with wide gaps.
 _FEW, _WIDE = 3, 5
 _PARTITIONS_AT_ONCE = 1000
 _MARKERS_AT_ONCE = 2000
@@ -124,7 +124,7 @@ class GapFiller:
                 if not transactional_id.ours:
                     await transactional_id.init_producer()
 
-        outcome = await asyncio.gather(*(init(each) for each in ids), return_exceptions=True)
+        outcome = await asyncio.gather(*(init(transactional_id) for transactional_id in ids), return_exceptions=True)
         for error in outcome:
             if isinstance(error, BaseException) and not isinstance(error, WireError):
                 raise error
@@ -179,7 +179,7 @@ class GapFiller:
             raise WireError("the lease has ended")
 
     def _next(self, least: int) -> list[_Part]:
-        """The cursors that wait for at least so many offsets of a gap."""
+        """The cursors that wait for at least this many offsets of a gap."""
         parts: list[_Part] = []
         for cursor in list(self._waiting):
             gap = cursor.gap
@@ -239,7 +239,7 @@ class GapFiller:
 
     async def _transact(self, transaction: TransactionalId, parts: list[_Part]) -> None:
         """Run one transaction for all of them, with the aborted records that some of them have. If we die in between,
-        or records are refused, the marker comes behind what was written: that is a gap, too."""
+        or records are refused, the marker comes after what was written: that is a gap, too."""
         if not transaction.ours:
             await transaction.init_producer()
         self._check_deadline()

@@ -22,7 +22,7 @@ class LeaseClock:
         return now() >= self._deadline
 
     def ask(self) -> int:
-        """The number of a request for more time if it is time for one, or else 0."""
+        """The number of a request for more time if it is time for one, else 0."""
         moment = now()
         if self._deadline - moment > self._seconds * _ASK_BELOW:
             return 0

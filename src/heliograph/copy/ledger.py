@@ -154,7 +154,7 @@ class Ledger:
             await self._recall(set(partitions))
 
     async def _recall(self, partitions: set[TopicPartition]) -> None:
-        """What was known of them stays until everything is read: others may ask meanwhile."""
+        """What was known of them stays until everything is read: other tasks may use it meanwhile."""
         reader = Ledger(self._target, self._source_alias)
         reader._memory, reader._awaited = self._memory.reader(partitions), self._awaited
         await reader.catch_up_locked()

@@ -12,7 +12,7 @@ from heliograph.model.partitions import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_MAX_PAGES = 4096  # of some kilobytes each
+_MAX_PAGES = 4096  # of a few kilobytes each
 
 
 class LedgerMemory:

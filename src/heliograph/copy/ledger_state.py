@@ -26,7 +26,7 @@ class LedgerState:
 
     def accepts(self, entry: JournalEntry, author: Author) -> bool:
         """Whether the author of a decision had read all that others have written about this mirror partition. An entry
-        that its author has given up, and that lands behind a later one of theirs, is not accepted either."""
+        that its author has given up, and that lands after a later one of theirs, is not accepted either."""
         is_theirs = bool(author.name) and author.name == self.author.name
         if is_theirs and author.number < self.author.number:
             return False
@@ -74,7 +74,7 @@ class LedgerState:
 @dataclass(frozen=True, slots=True)
 class Handed:
     """What a lease gets of its driver's ledger: a few intervals of each of its partitions, and the journal offset from
-    which it reads itself. Small whatever the history, as Spark carries it to the executor."""
+    which it reads itself. Small however long the history is, as Spark carries it to the executor."""
 
     topic_id: str
     next_offset: int

@@ -63,18 +63,20 @@ class LedgerWriter:
 
     async def _record(self, due: list[_Due]) -> None:
         try:
-            for each in due:
-                await self._park(each.cursor, each.waiting)
-            await self._ledger.write([entry for each in due for entry in _entries(each)])
+            for recording in due:
+                await self._park(recording.cursor, recording.waiting)
+            await self._ledger.write([entry for recording in due for entry in _entries(recording)])
         except WireError as error:
-            for each in due:
-                if each.is_current:
-                    self._callbacks.restart(each.cursor, f"intervals cannot be written to the ledger: {error}", False)
+            for recording in due:
+                if recording.is_current:
+                    self._callbacks.restart(
+                        recording.cursor, f"intervals cannot be written to the ledger: {error}", False
+                    )
             return
-        for each in due:
-            if each.is_current:
-                each.cursor.recorded(len(each.waiting))
-                self._callbacks.recorded(each.cursor)
+        for recording in due:
+            if recording.is_current:
+                recording.cursor.recorded(len(recording.waiting))
+                self._callbacks.recorded(recording.cursor)
 
     async def _park(self, cursor: Cursor, waiting: tuple[Unrecorded, ...]) -> None:
         left_out = [record for unrecorded in waiting for record in unrecorded.left_out]

@@ -51,7 +51,7 @@ class BothLogs:
         self, candidate: Candidate, since: int, most: int = NO_END
     ) -> tuple[list[Interval], Interval | None]:
         """The intervals of a mirror from an offset on, at most the last `most`; and the one that begins at its end or
-        behind it."""
+        after it."""
         end = candidate.facts.mirror_end
         return await self.ask(candidate, lambda intervals: (intervals.rows(since, end, most), intervals.after(end - 1)))
 
@@ -104,16 +104,16 @@ async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Top
                 if not any(received.values()):
                     return
                 batches.update({partition: batch for partition, batch in received.items() if batch is not None})
-                asks = [each for each in asks if each.place not in batches]
+                asks = [partition for partition in asks if partition.place not in batches]
         except WireError as error:
-            batches.update({each.place: error for each in asks})
+            batches.update({partition.place: error for partition in asks})
 
     await asyncio.gather(*(ask(leader, asks) for leader, asks in by_leader.items()))
     return batches
 
 
 def _holding(data: bytes, offset: int) -> Batch | None:
-    """The first batch that ends behind an offset, copied so that the rest of the chunk is not kept in memory."""
+    """The first batch that ends after an offset, copied so that the rest of the chunk is not kept in memory."""
     for batch in split(data):
         if batch.next_offset > offset:
             return batch._replace(data=memoryview(bytes(batch.data)))

@@ -1,6 +1,6 @@
 """The way of a batch inside a lease: readers queue it, the ledger writer records what it needs, writers append it.
 
-Whoever is done with a step calls back here, and the next one is started.
+Each part calls back here when its step is done, and the next step is started.
 """
 
 import logging
@@ -145,7 +145,7 @@ class Pipeline:
     # --- the next step --------------------------------------------------------------------------------------------
 
     def _offer(self, cursor: Cursor) -> None:
-        """Start whatever comes next for this cursor."""
+        """Start the next step for this cursor."""
         gap = cursor.gap
         if gap is None:
             if cursor.sending.steps:

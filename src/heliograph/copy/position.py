@@ -84,7 +84,7 @@ class _MirrorEnd:
 
 
 def _mirror_end(intervals: Intervals, facts: PartitionFacts) -> _MirrorEnd:
-    # The last record's, which is in the mirror: what was planned behind it may never have been appended.
+    # The last record's, which is in the mirror: what was planned after it may never have been appended.
     last = intervals.covering(max(facts.mirror_end - 1, 0))
     ahead = intervals.after(facts.mirror_end)
     pending_fill = ahead if ahead is not None and ahead.fill and ahead.source_id == facts.source_id else None
@@ -102,7 +102,7 @@ def _mirror_end(intervals: Intervals, facts: PartitionFacts) -> _MirrorEnd:
     has_source_offsets = source == facts.mirror_end
     seen = facts.last_position
     if (
-        # Offsets behind the last copied record that this run has found to hold no records are not read again.
+        # Offsets after the last copied record that this run has found to hold no records are not read again.
         seen is not None
         and not (has_source_offsets and facts.most_filler is not None)
         and seen.target == facts.mirror_end

@@ -103,7 +103,7 @@ class Reader:
             1 if is_short else self._reading.fetch_min_bytes,
             _SHORT_WAIT if is_short else self._reading.fetch_max_wait,
         )
-        self._budget.reserve(size)  # until the response is here and counts itself
+        self._budget.reserve(size)  # until the response arrives and is counted itself
         try:
             answers = await session.fetch(wanted, self._dropped, limits)
             self._dropped.clear()
@@ -184,7 +184,7 @@ class Reader:
 
     def _take_answer(self, cursor: Cursor, answer: Fetched) -> None:
         if answer.error == OFFSET_OUT_OF_RANGE:
-            # Retention has overtaken us or the source was truncated: finding the position from the logs alone tells
+            # Retention has overtaken us or the source was truncated: finding the position from the logs alone shows
             # which.
             cursor.forget_position()
             self._callbacks.restart(cursor, f"source offset {cursor.source.fetch_at} is out of range", True)

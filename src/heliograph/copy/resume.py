@@ -59,7 +59,7 @@ async def resume(
     logs = BothLogs(source, sources, target, mirrors, ledger, flow.reading.committed_only, flow.buffer_memory)
     passed = await verified(candidates, logs, flow.policies, callbacks.restart)
     refused = [
-        each for each in candidates if each.cursor.refusal is not None
+        candidate for candidate in candidates if candidate.cursor.refusal is not None
     ]  # their groups are translated all the same
     passed = await _record(passed, refused, ledger, read_to, callbacks)
     for candidate in passed:
@@ -120,7 +120,7 @@ async def _end_transactions(
 
 
 def _continues_after(intervals: Intervals, mirror_offset: int) -> bool:
-    """Whether something is planned behind a mirror offset, as far as is known without reading pages."""
+    """Whether something is planned after a mirror offset, as far as is known without reading pages."""
     try:
         return intervals.after(mirror_offset) is not None
     except NotLoaded:
@@ -162,18 +162,24 @@ async def _record(
     If another process has written about the same mirror partition since the ledger was read up to `read_to`, its entry
     counts, and the position must be found again. Returns the others.
     """
-    new_intervals = [(each, correction) for each in (*refused, *passed) for correction in each.corrections]
-    new_intervals += [(each, each.decision.new) for each in passed if each.decision.new is not None]
+    new_intervals = [
+        (candidate, correction) for candidate in (*refused, *passed) for correction in candidate.corrections
+    ]
+    new_intervals += [(candidate, candidate.decision.new) for candidate in passed if candidate.decision.new is not None]
     entries = [
-        (JournalEntry(each.source_partition, each.facts.mirror_id, (interval,)), each)
-        for each, interval in new_intervals
+        (JournalEntry(candidate.source_partition, candidate.facts.mirror_id, (interval,)), candidate)
+        for candidate, interval in new_intervals
     ]
     await ledger.write([entry for entry, _candidate in entries if entry.intervals[0].count > 0])
     decided = {entry: candidate for entry, candidate in entries if entry.intervals[0].count == 0}
     overtaken = {decided[entry].cursor for entry in await ledger.decide(list(decided), read_to)}
     for cursor in overtaken:
         callbacks.restart(cursor, "another process has written to the ledger about this mirror partition", False)
-    return [each for each in passed if each.cursor.state is State.RESUMING and each.cursor not in overtaken]
+    return [
+        candidate
+        for candidate in passed
+        if candidate.cursor.state is State.RESUMING and candidate.cursor not in overtaken
+    ]
 
 
 def _report(candidate: Candidate, notice: Callable[[Notice], None]) -> None:

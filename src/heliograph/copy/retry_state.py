@@ -8,7 +8,7 @@ from heliograph.model.problems import Refusal
 
 _FIRST_BACKOFF = 0.1
 _MAX_BACKOFF = 5.0
-# A fault that could also be transient is final after so many attempts in a row.
+# A fault that could also be transient is final after this many attempts in a row.
 _MAX_SUSPICIONS = 7
 # Faults pass within seconds when a leader moves; one that lasts longer is reported.
 _REPORT_AFTER = 5.0
@@ -49,7 +49,7 @@ class RetryState:
         return self.suspicions < _MAX_SUSPICIONS
 
     def postpone(self, seconds: float) -> None:
-        """Make no attempt for so long at least."""
+        """Make no attempt for at least this long."""
         self.not_before = max(self.not_before, time.monotonic() + seconds)
 
     def report(self, waiting: Refusal) -> None:

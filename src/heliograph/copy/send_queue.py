@@ -12,9 +12,9 @@ from heliograph.copy.write_ahead import WriteAheadQueue
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.batches import Batch, rewrite, sequence
 
-# A broker remembers the last five batches of a producer: any of so many can be sent again without being added twice.
+# A broker remembers the last five batches of a producer: any of them can be sent again without being added twice.
 _MAX_IN_FLIGHT = 5
-# For so long after a batch a broker is expected to know its producer. Each longer pause costs one round trip.
+# For this long after a batch a broker is expected to know its producer. Each longer pause costs one round trip.
 _CONFIRMED_FOR = 1.0
 
 
@@ -108,8 +108,8 @@ class SendQueue:
     def free_slots(self) -> int:
         """How many more batches may be in flight.
 
-        A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, one
-        right behind would land in its place; so the first goes alone. It may forget us, too: it looks every some
+        A broker that does not know our producer id takes any sequence as its first. If it refused the first batch, the
+        one right after it would land in its place; so the first goes alone. It may forget us, too: it checks every few
         minutes, and goes by the records' own times. So the first after a pause goes alone as well.
         """
         if self._is_blocked or isinstance(self.steps[0][0], Gap):
@@ -134,7 +134,7 @@ class SendQueue:
         return rewrite(batch, self.producer_id, sequence(mirror_offset - self.foreign_offsets_before))
 
     def settle(self, sent: Sent) -> None:
-        """The response for this batch is here, or will never come."""
+        """The response for this batch has arrived, or never will."""
         self.in_flight.remove(sent)
         sent.chunk.release()
 
@@ -143,7 +143,7 @@ class SendQueue:
         self.sequence_confirmed_at = time.monotonic()
 
     def filler_appended(self, count: int) -> None:
-        """So many offsets of the filler gap that comes next are appended."""
+        """`count` offsets of the filler gap that comes next are appended."""
         self.append_at += count
 
     def pop_gap(self) -> Gap:

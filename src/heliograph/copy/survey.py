@@ -79,9 +79,9 @@ async def survey(
 ) -> list[Survey]:
     """Survey partitions by the metadata of their topics, and read the ledger on.
 
-    The ledger is read after the offsets: whoever began a mirror before us had read an earlier start than we did, and
-    had written it to the ledger; and whoever appended up to a mirror's end had written the intervals before. Without
-    `read_ledger` that is left out: its topic does not exist.
+    The ledger is read after the offsets: a copier that began a mirror before us had read an earlier start than we did,
+    and had written it to the ledger; and one that appended up to a mirror's end had written the intervals before.
+    Without `read_ledger` that is left out: its topic does not exist.
     """
     read = [(partition.topic, partition.partition) for partition in partitions]
     written = [

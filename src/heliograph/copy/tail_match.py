@@ -1,8 +1,8 @@
 """Matches the records of a mirror's end with the source, in order. Pure.
 
 Copying continues with the first record of the source that the mirror does not hold. What the mirror holds besides those
-before it is counted: some of it the source has as well, so that the mirror will have it more than once; the rest only
-the mirror has.
+before it is counted: records that the source has as well will be in the mirror more than once; the rest only the
+mirror has.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ class MirrorTail:
 
     def __init__(self, records: Sequence[tuple[int, bytes]], source: int, skips: bool = False) -> None:
         """From (mirror offset, content) in order, which are searched in the source from offset `source` on. With
-        `skips`, records that the mirror does not hold are skipped: that tells what is where, not where to continue."""
+        `skips`, records that the mirror does not hold are skipped: that shows what is where, not where to continue."""
         self._skips = skips
         self.source = source  # where copying continues
         self.searched_to: int | None = None  # the source was not read from here on
@@ -53,7 +53,7 @@ class MirrorTail:
         return bool(self._left)
 
     def _index_of(self, content: bytes) -> int | None:
-        """Its index behind the last match, if the mirror has it there."""
+        """Its index after the last match, if the mirror has it there."""
         indexes = self._indexes.get(content, [])
         while indexes:
             index = indexes.pop()
@@ -84,7 +84,8 @@ class MirrorTail:
 
     def intervals(self, source_id: str, foreign_offsets_at: Callable[[int], int]) -> list[Interval]:
         """The intervals of the mirror's end. Records that are not matched get the source offsets that come next, as if
-        the source had been truncated behind them: so no group that has not read them is translated to behind them."""
+        the source had been truncated after them: so a group that has not read them is never translated to an
+        offset after them."""
         intervals: list[Interval] = []
         at = 0
         for index, source in (*self._matched, (len(self._offsets), self.source)):

@@ -19,7 +19,7 @@ class Tasks:
         self.failure: BaseException | None = None
 
     def start(self, coroutine: Coroutine[Any, Any, None], drains: bool = False) -> None:
-        """Run a task. With `drains` it goes on while the lease waits for what is in flight."""
+        """Run a task. With `drains` it continues while the lease waits for what is in flight."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks[task] = drains
         task.add_done_callback(self._ended)

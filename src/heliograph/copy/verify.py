@@ -29,7 +29,13 @@ async def verified(
     """Those that may be copied; the others are refused, or put back with `restart`."""
     to_compare = [candidate for candidate in candidates if candidate.needs_verification and not candidate.is_empty]
     originals, copies = await asyncio.gather(
-        logs.originals({each.source_partition: last for each in to_compare if (last := each.last_source) is not None}),
+        logs.originals(
+            {
+                candidate.source_partition: last
+                for candidate in to_compare
+                if (last := candidate.last_source) is not None
+            }
+        ),
         logs.copies({candidate.mirror_partition: candidate.own_end - 1 for candidate in to_compare}),
     )
     passed = []
@@ -56,7 +62,7 @@ async def _passes_with_pages(
     policies: Policies,
     restart: Restart,
 ) -> bool:
-    """Whether it passes. Reads the pages of the ledger that it takes to tell."""
+    """Whether it passes. Reads the pages of the ledger that are needed for that."""
     while True:
         try:
             return await _passes(candidate, copied, original, logs, policies, restart)
@@ -98,7 +104,7 @@ async def _passes(
 def _foreign(candidate: Candidate, copied: Batch) -> str | None:
     """Why the mirror's last batch is not what we would have appended there, if it is not."""
     if copied.base_offset >= candidate.own_end:
-        return None  # compaction has removed our last record, and only gaps are left behind it
+        return None  # compaction has removed our last record, and only gaps are left after it
     where = f"the last batch of the mirror ({copied.base_offset} to {copied.next_offset - 1})"
     if copied.producer_id != candidate.producer_id:
         return f"{where} was not written by this flow: somebody else writes to this mirror"
@@ -112,7 +118,7 @@ def _foreign(candidate: Candidate, copied: Batch) -> str | None:
 
 def same_records(candidate: Candidate, copied: Batch, original: Batch) -> bool | None:
     """Whether the mirror's last batch holds what the source has at the same offsets; None where nothing is left to
-    compare: a record that compaction has removed since, on either side, is no evidence."""
+    compare: a record that compaction has removed since, on either side, is not evidence."""
     last = candidate.last_source
     ends_at_last = last is not None and original.next_offset == last + 1 and copied.magic == original.magic
     if ends_at_last and copied.same_records(original):

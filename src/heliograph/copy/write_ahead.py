@@ -1,4 +1,4 @@
-"""Intervals that must be in the ledger, and records that must be parked, before batches behind them may be sent."""
+"""Intervals that must be in the ledger, and records that must be parked, before batches after them may be sent."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ class WriteAheadQueue:
 
 
 def plan_of(batches: Sequence[OutgoingBatch], at: int, source_id: str, foreign_offsets_before: int) -> list[Interval]:
-    """The intervals of batches that are appended one behind the other from mirror offset `at` on."""
+    """The intervals of batches that are appended one after the other from mirror offset `at` on."""
     plan: list[list[int]] = []
     for batch in batches:
         for source, count in batch.runs:

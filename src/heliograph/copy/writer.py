@@ -98,7 +98,7 @@ class Writer:
     async def _connect(self) -> None:
         try:
             self._connection = await self._target.connection(self._node)
-        except Exception as error:  # whatever it is, cursors that wait must be restarted
+        except Exception as error:  # after any error, cursors that wait must be restarted
             waiting, self._queue = self._queue, deque()
             self._queued.clear()
             for cursor in waiting:

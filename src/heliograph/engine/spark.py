@@ -65,7 +65,7 @@ class Engine:
             _die_with_parent()
 
     def start(self) -> None:
-        """Takes some seconds: call it from a thread. Raises SparkFailed."""
+        """Takes several seconds: call it from a thread. Raises SparkFailed."""
         try:
             self._start()
         except (PySparkException, Py4JError) as error:
@@ -76,7 +76,7 @@ class Engine:
     def _start(self) -> None:
         submitted = self._submitted
         if submitted:
-            # Only a live gateway knows spark-submit's options; a SparkConf that was made before would hide them.
+            # Only a live gateway knows spark-submit's options; a SparkConf that was created before would hide them.
             SparkContext._ensure_initialized()
             conf = SparkConf()
         else:

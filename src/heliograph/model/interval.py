@@ -13,8 +13,8 @@ class Interval:
     - `foreign_offsets_before`: how many offsets of the mirror before it hold no records of ours, but those of others or
       markers that fill a gap. Our sequence numbers do not count them.
     - `fill`: what the mirror has before it was written only to get there, or is gone from the source, and is deleted.
-    - `decided`: the source offset from which it was decided to continue at this mirror offset, whatever is before it,
-      before this interval was planned. An interval without records is the decision itself.
+    - `decided`: the source offset from which it was decided to continue at this mirror offset, regardless of what is
+      before it, before this interval was planned. An interval without records is the decision itself.
     """
 
     target: int

@@ -75,7 +75,7 @@ class IntervalRow:
         return page.last if inside == page.size - 1 else self._columns(page).interval(inside)
 
     def find(self, value: int, key: _Key, low: int = 0, high: int | None = None) -> int:
-        """The number behind the last interval whose key is not above a value, where keys grow from `low` to `high`."""
+        """The number after the last interval whose key is not above a value, where keys grow from `low` to `high`."""
         starts = self._first_numbers()
         high = len(self) if high is None else high
         if low >= starts[-1] or (high > starts[-1] and key(self._tail[0]) <= value):
@@ -128,8 +128,8 @@ class IntervalRow:
         return self._forward
 
     def _open(self, start: int, drop: bool) -> None:
-        """Unpacks the pages that reach behind a mirror offset, so that intervals there can be replaced. With `drop`,
-        pages that begin there or behind it are removed."""
+        """Unpacks the pages that reach past a mirror offset, so that intervals there can be replaced. With `drop`,
+        pages that begin there or after it are removed."""
         pages, opened = list(self._pages), self._tail
         while pages and (pages[-1].last.target >= start or pages[-1].last.end > start):
             page = pages.pop()
@@ -144,8 +144,8 @@ class IntervalRow:
 
     def _fold(self, count: int) -> None:
         """Packs the first `count` intervals of the tail."""
-        some, self._tail = self._tail[:count], self._tail[count:]
-        self._pages += [page_of(part) for part in cut(some, self.page_size)]
+        folded, self._tail = self._tail[:count], self._tail[count:]
+        self._pages += [page_of(part) for part in cut(folded, self.page_size)]
         self._pages_changed()
 
     def packed(self) -> list[Page]:

@@ -56,7 +56,7 @@ class Intervals(IntervalRow):
         return replace(last, source=last.decision, count=0)
 
     def after(self, target: int) -> Interval | None:
-        """The first interval that begins behind a mirror offset."""
+        """The first interval that begins after a mirror offset."""
         number = self.find(target, _target)
         return self.at(number) if number < len(self) else None
 
@@ -69,9 +69,9 @@ class Intervals(IntervalRow):
         )
 
     def own_end(self, end: int) -> int:
-        """Of a mirror that ends at `end`, the offset behind our last record: what follows fills a gap. Not before the
+        """Of a mirror that ends at `end`, the offset after our last record: what follows fills a gap. Not before the
         first known interval."""
-        number = self.find(end - 1, _target)  # of the first interval that begins at the end or behind it
+        number = self.find(end - 1, _target)  # of the first interval that begins at the end or after it
         while number > 0:
             interval = self.at(number - 1)
             ours = min(end, _own_end(interval, self.at(number) if number < len(self) else None))
@@ -152,7 +152,7 @@ class Intervals(IntervalRow):
             new = [replace(new[0], fill=fill, decided=beginning.decision), *new[1:]]
         tail = self._tail
         first = bisect_left(tail, start, key=_target)
-        # An interval without records is a decision about everything that follows: older plans behind it are dropped.
+        # An interval without records is a decision about everything that follows: older plans after it are dropped.
         after = bisect_left(tail, end, key=_target) if end > start else len(tail)
         before, behind = tail[max(first - 1, 0) : first], tail[max(after - 1, 0) : after]
         left = [interval.part(interval.target, start) for interval in before if interval.end > start]
@@ -196,7 +196,7 @@ class Intervals(IntervalRow):
 
 
 def _own_end(interval: Interval, following: Interval | None) -> int:
-    """The mirror offset behind the last record of ours in an interval."""
+    """The mirror offset after the last record of ours in an interval."""
     grown = 0 if following is None else following.foreign_offsets_before - interval.foreign_offsets_before
     return NO_END if following is None else following.target - max(0, grown)
 

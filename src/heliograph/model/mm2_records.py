@@ -1,7 +1,7 @@
 """MirrorMaker 2's own records: offset syncs, checkpoints, heartbeats; byte for byte as it writes them.
 
 Strings have a length of two bytes before them, numbers are big-endian. Values of checkpoints and heartbeats begin with
-a version, which has always been 0; keys and offset syncs have none. Bytes behind known fields are ignored, as in MM2.
+a version, which has always been 0; keys and offset syncs have none. Bytes after known fields are ignored, as in MM2.
 """
 
 import struct

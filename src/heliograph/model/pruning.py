@@ -9,7 +9,7 @@ from heliograph.model.pages import Page
 def past_pages(pages: Sequence[Page], mirror_start: int, source_start: int, source_id: str) -> int:
     """How many of the first pages of a mirror partition are about records that neither log has any more.
 
-    The last of those is kept: by it, positions in a gap behind it are known not to be earlier ones.
+    The last of those is kept: by it, positions in a gap after it are known not to be earlier ones.
     """
     last_of_source = max((at for at, page in enumerate(pages) if page.first.source_id == source_id), default=-1)
     past = 0

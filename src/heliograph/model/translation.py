@@ -54,7 +54,7 @@ def foreign_range(row: IntervalRow, source: int, source_id: str, end: int) -> Fo
 
 
 def _around(row: IntervalRow, source: int, source_id: str, end: int) -> tuple[Interval | None, Interval | None]:
-    """Of the intervals of a mirror that ends at `end`: the last that does not begin behind this source offset, and the
+    """Of the intervals of a mirror that ends at `end`: the last that does not begin after this source offset, and the
     one that follows it. The first may be the last interval of an earlier incarnation of the source topic."""
     until = row.find(end, _target)
     if until > 1:

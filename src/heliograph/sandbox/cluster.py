@@ -59,7 +59,7 @@ class SandboxCluster:
         return self._processes.pids()
 
     def kill(self, broker: int) -> None:
-        """SIGKILL: the broker cannot tell anyone."""
+        """SIGKILL: the broker cannot shut down in an orderly way."""
         self._paused.discard(broker)
         self._processes.end(self._processes.name(broker), signal.SIGKILL, 10)
 

@@ -1,4 +1,5 @@
 """One running deployment: connects the flows of a configuration with Spark and keeps them going.
 
-`running` is the whole, `flow` one flow of it, `assignment` says which lease copies what, `status` is what others see.
+`supervisor` runs all flows, `flow_supervisor` one of them; `assignment` says which lease copies what, `flow_status` is
+what others see.
 """

@@ -96,7 +96,7 @@ class FlowRunner:
             self._own_clients.close()
 
     async def change(self, flow: Flow) -> None:
-        """Goes on with other settings. What leases do not use takes effect while they run."""
+        """Continues with other settings. What leases do not use takes effect while they run."""
         before, self._context.flow = self.flow, flow
         self._context.refresh_needed.set()  # the watcher's interval may have changed
         try:
@@ -117,7 +117,7 @@ class FlowRunner:
         self._mirrors.use_flows(flows)
 
     async def set_goals(self) -> None:
-        """`caught_up` is measured against the source's ends of now."""
+        """`caught_up` is measured against the present ends of the source."""
         await self._goals.set([partition for lease in self._pool.assignor.assignment for partition in lease])
 
     async def caught_up(self) -> bool:

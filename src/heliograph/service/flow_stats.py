@@ -99,7 +99,7 @@ class FlowStats:
         refused = {refusal.partition for refusal in outcome.refusals}
         for partition in self.refusals.keys() & outcome.progress.keys() - refused:
             refusal = self.refusals[partition]
-            # A lease that ended before it met the refusal again is no proof that the cause is gone.
+            # A lease that ended before it met the refusal again does not prove that the cause is gone.
             if not refusal.final or outcome.progress[partition].position.source > refusal.source_offset:
                 del self.refusals[partition]
                 emit(log, PartitionEvent(self._flow_name, partition, f"{partition} is being copied again"))
@@ -109,7 +109,7 @@ class FlowStats:
     def _note_progress(self, lease: RunningLease, progress: Mapping[MirrorPartition, Progress]) -> None:
         # A lease's last report may still name partitions that the flow no longer has.
         retained = {partition: at for partition, at in progress.items() if partition in self._retained}
-        # What was reported before the lease was told to drop a partition may be outdated.
+        # What was reported before the lease had the command to drop a partition may be outdated.
         self.progress.update(
             {partition: at for partition, at in retained.items() if at.copied.stay >= lease.removals[partition]}
         )

@@ -157,7 +157,7 @@ def encode(status: FlowStatus) -> bytes:
 
 
 def decode(value: bytes) -> FlowStatus | None:
-    """None if it is no status."""
+    """None if it is not a status."""
     try:
         return from_json(json.loads(value))
     except (ValueError, TypeError, AttributeError):
@@ -173,7 +173,7 @@ class Seen:
 
 
 async def last_status(target: ClusterClient, source_alias: str) -> Seen | None:
-    """None if the flow has not run for an hour, or never, or if the last record is no status."""
+    """None if the flow has not run for an hour, or never, or if the last record is not a status."""
     name = signals_topic(source_alias)
     topic = (await target.metadata([name])).topics[name]
     if topic.error or STATUS not in topic.leaders:

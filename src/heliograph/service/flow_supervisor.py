@@ -29,7 +29,7 @@ EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFail
 class FlowSupervisor:
     """A flow without parts is paused: nothing of it runs, but its positions and tasks are known.
 
-    `trouble` is why the flow does not run as it is wanted; empty if it does. It is retried at intervals."""
+    `trouble` is why the flow does not run as configured; empty if it does. It is retried at intervals."""
 
     def __init__(self, flow: Flow, make_runner: MakeRunner, wait_for_spark: Callable[[], Awaitable[None]]) -> None:
         self.wanted: Flow | None = flow
@@ -81,7 +81,7 @@ class FlowSupervisor:
             raise first_error(errors) from None
 
     async def end(self, within: float) -> None:
-        """Ends copying and syncing, leases first of all in an orderly way. What takes longer is cancelled."""
+        """Ends copying and syncing, leases first and in an orderly way. What takes longer is cancelled."""
         if self._reconciling is not None:
             self._reconciling.cancel()
             await asyncio.gather(self._reconciling, return_exceptions=True)

@@ -73,7 +73,7 @@ class FlowSyncers:
         return [syncer for syncer in syncers if syncer.interval != _OFF]
 
     def take_over(self, earlier: "FlowSyncers") -> None:
-        """What is known of syncers that go on, until their own first runs are over."""
+        """Takes over the state of syncers that continue, until their own first runs are over."""
         if self.checkpoint_syncer in self.runner.syncers:
             self.checkpoint_syncer.take_over(earlier.checkpoint_syncer)
         if self.group_offsets in self.runner.syncers:

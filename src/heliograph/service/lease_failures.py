@@ -28,7 +28,7 @@ class LeaseFailures:
         self._errors.pop(number, None)
 
     def recovered(self, number: int) -> None:
-        """The lease has been renewed, or has ended well."""
+        """The lease has been renewed, or has ended without an error."""
         self.clear(number)
         if self._logged.recovered(number):
             emit(log, Recovered(self._flow_name, f"lease {number} runs again"))

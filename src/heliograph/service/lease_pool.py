@@ -1,4 +1,4 @@
-"""The leases of a flow: hands partitions out to them, runs them one after the other, retries those that fail."""
+"""The leases of a flow: assigns partitions to them, runs them one after the other, retries those that fail."""
 
 import asyncio
 import itertools
@@ -89,7 +89,7 @@ class LeasePool:
                 await asyncio.sleep(_POLL)
 
     async def assign(self, partitions: Sequence[MirrorPartition]) -> None:
-        """Hands these out, all of the flow. A lease that only gets or loses partitions goes on with the others; where
+        """Assigns these, all of the flow. A lease that only gets or loses partitions continues with the others; where
         one moves between leases, both end, so that the old one has released it before the new one starts."""
         flow, stats = self._context.flow, self._context.stats
         self._partitions = partitions
@@ -158,7 +158,7 @@ class LeasePool:
                 if self.assignor.has(number):
                     lease_id = f"{self._context.run_id}-{self._context.name}-{number}-{count}"
                     await self._run_lease(RunningLease(lease_id, number, self.assignor.partitions(number)))
-            except Exception as error:  # whatever a lease fails with, it is retried
+            except Exception as error:  # a lease is retried after any error
                 if self._stop.is_set():
                     return
                 self.failures.add(number, _one_line(error))
@@ -183,7 +183,7 @@ class LeasePool:
         return next((lease for lease in others if not wanted.isdisjoint(lease.partitions)), None)
 
     async def _run_lease(self, lease: RunningLease) -> None:
-        # Its work is made and it is listed in one step, so that no command to end it falls in between.
+        # Its work is built and it is listed in one step, so that no command to end it falls in between.
         work = self._work(lease)
         lease.extend(work.seconds)
         self.leases[lease.id] = lease

@@ -40,7 +40,7 @@ class LeaseReports:
             try:
                 report = Report.from_record(key, value)
                 is_current = self._context.stats.apply_report(report, lease)
-            except Exception as error:  # the lease goes on; its outcome repeats what it reports
+            except Exception as error:  # the lease continues; its outcome repeats what it reports
                 if self._context.errors.is_new(("report", lease.id), repr(error)):
                     log.exception("%s: a report of lease %s cannot be read", self._context.name, lease.id)
                 continue

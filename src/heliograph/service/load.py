@@ -39,14 +39,14 @@ class Load:
             if partition in self._last
         }
 
-    def share(self, some: Collection[MirrorPartition], of_all: Collection[MirrorPartition]) -> float:
-        """Their part of all the work. Idle partitions count a little."""
+    def share(self, part: Collection[MirrorPartition], of_all: Collection[MirrorPartition]) -> float:
+        """The share of `part` in the load of `of_all`. Idle partitions count a little."""
         load = self.per_second()
 
         def weight(partitions: Collection[MirrorPartition]) -> float:
             return sum(1.0 + load.get(partition, 0.0) for partition in partitions)
 
-        return weight(some) / max(weight(of_all), 1.0)
+        return weight(part) / max(weight(of_all), 1.0)
 
     def retain(self, partitions: Collection[MirrorPartition]) -> None:
         """Forgets all others."""

@@ -37,7 +37,7 @@ class MirrorChecker:
                 await self.check()
             except WireError as error:
                 log.debug("%s: mirrors cannot be checked: %s", self._context.name, error)
-            except Exception:  # copying goes on
+            except Exception:  # copying continues
                 log.exception("%s: mirrors cannot be checked", self._context.name)
             pause = min(max(_CHECK_EVERY, _COST * (time.monotonic() - began)), _LONGEST_PAUSE)
 

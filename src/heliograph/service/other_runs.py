@@ -12,7 +12,7 @@ from heliograph.wire.records import Record
 
 log = logging.getLogger(__name__)
 
-# A run that has just handed over to us may write once more; one that goes on writes again after an interval.
+# A run that has just handed over to us may write once more; one that still runs writes again after an interval.
 _GONE_AFTER = 4  # intervals without a status
 
 
@@ -56,7 +56,7 @@ class OtherRuns:
                 emit(log, OtherRunStarted(self._flow_name, str(other)))
 
     def running(self) -> tuple[OtherRun, ...]:
-        """Those that go on; the others are forgotten."""
+        """Those that still run; the others are forgotten."""
         silent_since = time.monotonic() - _GONE_AFTER * self._interval
         for run_id in [run_id for run_id, last in self._last.items() if last < silent_since]:
             gone = self._runs.pop(run_id)

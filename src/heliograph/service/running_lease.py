@@ -27,7 +27,7 @@ class RunningLease:
     attempt: int = 0  # Spark's task attempt, of the newest report
     counts: Counts = field(default_factory=Counts)
     notices: int = 0
-    removals: Counter[MirrorPartition] = field(default_factory=Counter)  # how often it was told to drop each
+    removals: Counter[MirrorPartition] = field(default_factory=Counter)  # how often it was commanded to drop each
     partitions_confirmed: bool = True  # False: the command with its partitions could not be written
     _started: float = field(default_factory=time.monotonic)
     _deadline: float = 0.0
@@ -47,7 +47,7 @@ class RunningLease:
 
     @property
     def is_running(self) -> bool:
-        """As far as can be known: Spark does not tell that a lease waits for a free slot."""
+        """As far as can be known: Spark does not report that a lease waits for a free slot."""
         return self.has_reported or self.age() < _REPORTS_WITHIN
 
     def overdue_in(self) -> float:
@@ -57,8 +57,8 @@ class RunningLease:
 def lease_changes(
     leases: Sequence[RunningLease], assignment: Sequence[tuple[MirrorPartition, ...]]
 ) -> tuple[dict[str, Change], list[str]]:
-    """Returns the leases that go on with partitions added or dropped, and those that must end: the ones without a place
-    in the assignment, and both sides where a partition moves from one lease to another."""
+    """Returns the leases that continue with partitions added or dropped, and those that must end: the ones without a
+    place in the assignment, and both sides where a partition moves from one lease to another."""
     holder = {partition: lease.number for lease in leases for partition in lease.partitions}
     moves = {
         (holder[partition], number)

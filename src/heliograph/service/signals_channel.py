@@ -67,7 +67,7 @@ class SignalsChannel:
                 log.debug("%s: reports of leases cannot be read: %s", self._context.name, error)
                 if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
                     await self._recreate()
-            except Exception:  # reading goes on: without reports no lease would be renewed
+            except Exception:  # reading continues: without reports no lease would be renewed
                 log.exception("%s: reports of leases cannot be handled", self._context.name)
             await asyncio.sleep(_RETRY_AFTER)
 

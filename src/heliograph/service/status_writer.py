@@ -43,14 +43,14 @@ class StatusWriter:
                 await self._send_levels()
                 self._context.errors.recovered("status")
             except WireError as error:
-                # Leases cannot report, either: nothing else tells that their reports are missing.
+                # Leases cannot report, either: nothing else shows that their reports are missing.
                 lasting = isinstance(error, BrokerError) and not error.transient
                 failure = StatusNotWritten(self._context.name, self._signals.topic, str(error))
                 if lasting and self._context.errors.is_new("status", str(error)):
                     emit(log, failure)
                 else:
                     log.debug("%s", failure)
-            except Exception as error:  # copying goes on: a status is only shown
+            except Exception as error:  # copying continues: a status is only shown
                 if self._context.errors.is_new("status", repr(error)):
                     log.exception("%s: the status cannot be written", self._context.name)
             await asyncio.sleep(_STATUS_EVERY)

@@ -146,7 +146,7 @@ class Supervisor:
         del self.deployed[supervisor.name]
 
     def _make_runner(self, flow: Flow, clients: FlowClients) -> FlowRunner:
-        # Lease ids are never reused: a lease that is believed to have ended may still report.
+        # Lease ids are never reused: a lease that the driver counts as ended may still report.
         run_id = uuid.uuid4().hex[:8]
         return FlowRunner(flow, self.copying(), self._spark.run, self._spark.cancel, run_id, clients)
 

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 # How often to list the source's topics; less often where that takes long.
 _LIST_EVERY = 5.0
 _LIST_COST = 50
-# Partitions are not handed out again for their load more often than this.
+# Partitions are not reassigned for their load more often than this.
 _REASSIGN_EVERY = 30.0
 _PAUSE = 1.0
 
@@ -61,14 +61,14 @@ class TopicWatcher:
             except WireError as error:
                 if context.errors.is_new("topics", str(error)):
                     emit(log, TopicsNotRefreshed(context.name, str(error)))
-            except Exception:  # leases go on with the topics that are known
+            except Exception:  # leases continue with the topics that are known
                 log.exception("%s: topics could not be refreshed", context.name)
             took = time.monotonic() - began
             pause = min(max(_LIST_EVERY, _LIST_COST * took), interval)
             await asyncio.sleep(min(_PAUSE, pause))  # however often a refresh is asked for
 
     async def refresh(self, topics: Mapping[str, Topic] | None = None) -> None:
-        """Creates and grows mirrors, and hands their partitions out. Without `topics`, the source is asked for them."""
+        """Creates and grows mirrors, and assigns their partitions. Without `topics`, the source is asked for them."""
         async with self._refreshing:
             if not await self._mirrors.refresh(topics):
                 return

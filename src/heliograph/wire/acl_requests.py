@@ -16,7 +16,7 @@ READ, WRITE, DELETE, ALL = 3, 4, 6, 2
 DENY, ALLOW = 2, 3
 _SECURITY_DISABLED = 54
 _ACLS_PER_REQUEST = 1000
-_NOT_SET = 31  # instead of operations, from brokers that do not tell them
+_NOT_SET = 31  # instead of operations, from brokers that do not return them
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,12 +36,12 @@ class Acl:
 
 
 def may(operation: int, allowed: set[int] | None) -> bool | None:
-    """Whether an operation is among the authorized ones; None if the broker does not tell them (before 2.3)."""
+    """Whether an operation is among the authorized ones; None if the broker does not return them (before 2.3)."""
     return None if allowed is None or _NOT_SET in allowed else operation in allowed
 
 
 async def may_do(client: ClusterClient, operation: int, topics: Collection[str]) -> dict[str, bool | None]:
-    """Whether we are allowed an operation on each topic; None if the broker does not tell."""
+    """Whether we are allowed an operation on each topic; None if the broker does not return it."""
     if not topics:
         return {}
     request = MetadataRequest(

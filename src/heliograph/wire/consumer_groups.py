@@ -88,9 +88,9 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
     states = {group: listed[group].state if group in listed else DEAD for group in groups}
     unclear = [group for group, state in states.items() if not state]
     states.update(dict.fromkeys(unclear, UNKNOWN))
-    for node, some in _by_node(await coordinators(client, unclear, GROUP)).items():
+    for node, group_ids in _by_node(await coordinators(client, unclear, GROUP)).items():
         connection = await client.connection(node)
-        answer = await connection.request(DescribeGroupsRequest(groups=some, include_authorized_operations=False))
+        answer = await connection.request(DescribeGroupsRequest(groups=group_ids, include_authorized_operations=False))
         for group in answer.groups:
             if group.error_code in (0, _GROUP_ID_NOT_FOUND):
                 states[group.group_id] = DEAD if group.error_code else group.group_state
@@ -99,7 +99,7 @@ async def group_states(client: ClusterClient, groups: Collection[str]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """Members as "client id on host", and whether we may commit for the group (None: the broker does not tell)."""
+    """Members as "client id on host", and whether we may commit for the group (None: the broker does not return it)."""
 
     members: tuple[str, ...]
     may_commit: bool | None
@@ -109,8 +109,8 @@ async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dic
     """One request per coordinator. Left out: groups of the new consumer protocol, and those with errors."""
     descriptions: dict[str, GroupDescription] = {}
 
-    async def ask(node: int, some: list[str]) -> None:
-        request = DescribeGroupsRequest(groups=some, include_authorized_operations=True)
+    async def ask(node: int, group_ids: list[str]) -> None:
+        request = DescribeGroupsRequest(groups=group_ids, include_authorized_operations=True)
         try:
             answer = await (await client.connection(node)).request(request, newest=5)
         except WireError:
@@ -121,18 +121,18 @@ async def describe_groups(client: ClusterClient, groups: Collection[str]) -> dic
                 descriptions[group.group_id] = GroupDescription(members, may(READ, group.authorized_operations))
 
     by_node = _by_node(await coordinators(client, groups, GROUP))
-    await asyncio.gather(*(ask(node, some) for node, some in by_node.items()))
+    await asyncio.gather(*(ask(node, group_ids) for node, group_ids in by_node.items()))
     return descriptions
 
 
 async def committed_offsets(client: ClusterClient, groups: Collection[str]) -> dict[str, Offsets | WireError]:
     """The committed offsets of each group, for all partitions."""
 
-    async def ask(node: int, some: list[str]) -> dict[str, Offsets | WireError]:
+    async def ask(node: int, group_ids: list[str]) -> dict[str, Offsets | WireError]:
         connection = await client.connection(node)
         if connection.version(_OFFSET_FETCH, 9) >= 8:
-            return await _fetch_many(connection, some)
-        return {group: await _fetch_one(connection, group) for group in some}
+            return await _fetch_many(connection, group_ids)
+        return {group: await _fetch_one(connection, group) for group in group_ids}
 
     return await _of_coordinators(client, groups, ask)
 
@@ -150,14 +150,14 @@ async def commit_offsets(
     """
     in_flight = asyncio.Semaphore(_COMMITS_IN_FLIGHT)
 
-    async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
+    async def ask(node: int, group_ids: list[str]) -> dict[str, WireError | None]:
         connection = await client.connection(node)
 
         async def commit(group: str) -> WireError | None:
             async with in_flight:
                 return await _commit(connection, group, wanted[group], ids or {})
 
-        return dict(zip(some, await asyncio.gather(*map(commit, some)), strict=True))
+        return dict(zip(group_ids, await asyncio.gather(*map(commit, group_ids)), strict=True))
 
     return await _of_coordinators(client, wanted.keys(), ask)
 
@@ -165,8 +165,8 @@ async def commit_offsets(
 async def delete_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, WireError | None]:
     """Returns each group's error. A broker refuses it for a group with members (NON_EMPTY_GROUP)."""
 
-    async def ask(node: int, some: list[str]) -> dict[str, WireError | None]:
-        answer = await (await client.connection(node)).request(DeleteGroupsRequest(groups_names=some), newest=2)
+    async def ask(node: int, group_ids: list[str]) -> dict[str, WireError | None]:
+        answer = await (await client.connection(node)).request(DeleteGroupsRequest(groups_names=group_ids), newest=2)
         return {
             result.group_id: BrokerError(result.error_code) if result.error_code else None for result in answer.results
         }
@@ -182,11 +182,11 @@ async def _of_coordinators(
     """What the coordinator of each group answers; retried while coordinators load or move."""
     answers: dict[str, Answer | WireError] = {}
 
-    async def ask_one(node: int, some: list[str]) -> None:
+    async def ask_one(node: int, group_ids: list[str]) -> None:
         try:
-            answers.update(await ask(node, some))
+            answers.update(await ask(node, group_ids))
         except WireError as error:
-            answers.update(dict.fromkeys(some, error))
+            answers.update(dict.fromkeys(group_ids, error))
 
     for _ in range(TRIES):
         try:
@@ -197,8 +197,8 @@ async def _of_coordinators(
             break  # the answers of the other coordinators stay valid
         answers.update({group: node for group, node in nodes.items() if isinstance(node, WireError)})
         by_node = _by_node(nodes)
-        await asyncio.gather(*(ask_one(node, some) for node, some in by_node.items()))
-        groups = [group for some in by_node.values() for group in some if _moves(answers[group])]
+        await asyncio.gather(*(ask_one(node, group_ids) for node, group_ids in by_node.items()))
+        groups = [group for group_ids in by_node.values() for group in group_ids if _moves(answers[group])]
         if not groups:
             break
         await asyncio.sleep(PAUSE)

@@ -44,7 +44,7 @@ class FetchPartition:
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """The answer for one partition. `end` is the end for this isolation level (last stable offset or high watermark),
-    -1 if the broker did not tell it.
+    -1 if the broker did not return it.
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
     offset up to which the log is still the one that was read before; None if it did not diverge.
@@ -102,7 +102,7 @@ class FetchSession:
             self._names[update.topic_id] = update.topic
         if self._session[0] == 0:
             updates, gone = list(self._wanted.values()), []
-        # A cluster has ids for all topics or for none; a request without topics does not tell which.
+        # A cluster has ids for all topics or for none; a request without topics does not show which.
         self._by_id &= _have_ids(updates)
         answer, version = await _request(
             self._connection, updates, gone, self._session, limits, self._isolation, self._by_id

@@ -160,7 +160,7 @@ def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListO
 def _epoch_request(topics: Mapping[str, Topic], wanted: dict[str, list[int]]) -> OffsetForLeaderEpochRequest:
     topic_row = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     return OffsetForLeaderEpochRequest(
-        replica_id=-2,  # a debugging consumer, which is told what is beyond the high watermark
+        replica_id=-2,  # a debugging consumer, which gets offsets beyond the high watermark
         topics=[
             topic_row(
                 topic=topic,

@@ -73,7 +73,7 @@ def is_abort(batch: Batch) -> bool:
 
 
 class Joined(NamedTuple):
-    """A batch made of several, and the index in the data behind the last of them."""
+    """A batch made of several, and the index in the data after the last of them."""
 
     batch: Batch
     end: int

@@ -94,11 +94,11 @@ async def append_records(client: ClusterClient, topic: Topic, partition: int, re
     connection = await client.connection(topic.leaders.get(partition, -1))
     timeout = client.cluster.request_timeout
     offsets: list[int] = []
-    for some in _batched(records):
-        (answer,) = await append(connection, [(topic.name, partition, [encode(some)])], timeout)
+    for batch in _batched(records):
+        (answer,) = await append(connection, [(topic.name, partition, [encode(batch)])], timeout)
         if answer.error:
             raise BrokerError(answer.error, _why(answer, topic, client))
-        offsets += range(answer.base_offset, answer.base_offset + len(some))
+        offsets += range(answer.base_offset, answer.base_offset + len(batch))
     return offsets
 
 

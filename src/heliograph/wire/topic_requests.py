@@ -34,8 +34,8 @@ class NewTopic:
 async def create_topics(client: ClusterClient, topics: Collection[NewTopic]) -> dict[str, BrokerError | None]:
     """Returns each topic's error, None if it was created."""
     outcome: dict[str, BrokerError | None] = {}
-    for some in _chunks(topics, lambda topic: 1 + max(1, topic.partitions) + len(topic.configs)):
-        outcome |= await _create_topics(client, some)
+    for chunk in _chunks(topics, lambda topic: 1 + max(1, topic.partitions) + len(topic.configs)):
+        outcome |= await _create_topics(client, chunk)
     return outcome
 
 
@@ -63,9 +63,9 @@ async def create_partitions(client: ClusterClient, counts: Mapping[str, int]) ->
     """Increases partition counts; returns each topic's error."""
     topic_row = CreatePartitionsRequest.CreatePartitionsTopic
     outcome: dict[str, BrokerError | None] = {}
-    for some in _chunks(counts.items(), lambda item: item[1]):
+    for chunk in _chunks(counts.items(), lambda item: item[1]):
         request = CreatePartitionsRequest(
-            topics=[topic_row(name=name, count=count, assignments=None) for name, count in some],
+            topics=[topic_row(name=name, count=count, assignments=None) for name, count in chunk],
             timeout_ms=_timeout(client),
             validate_only=False,
         )
@@ -130,8 +130,8 @@ async def change_configs(
     concurrent change by somebody else may get lost.
     """
     outcome: dict[str, BrokerError | None] = {}
-    for some in _chunks(changes.items(), lambda item: len(item[1])):
-        outcome |= await _change_configs(client, dict(some))
+    for chunk in _chunks(changes.items(), lambda item: len(item[1])):
+        outcome |= await _change_configs(client, dict(chunk))
     return outcome
 
 

@@ -248,8 +248,8 @@ def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[Settin
             running.append(part)
     if not running:
         return _of_flow(owner, ENABLED, "false") | _of_flow(owner, EMIT_HEARTBEATS_ENABLED, "false")
-    some = {} if len(running) == len(CLASSES) else _of_flow(owner, PARTS, ", ".join(running))
-    return _of_flow(owner, ENABLED, "true") | some
+    parts_setting = {} if len(running) == len(CLASSES) else _of_flow(owner, PARTS, ", ".join(running))
+    return _of_flow(owner, ENABLED, "true") | parts_setting
 
 
 def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, errors: ErrorCollector) -> None:

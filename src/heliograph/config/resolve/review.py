@@ -26,7 +26,7 @@ def warnings(settings: Settings) -> Iterator[ConfigNotice]:
 
 
 def notes(settings: Settings, flows: tuple[tuple[str, str], ...]) -> Iterator[ConfigNotice]:
-    """Settings without effect that are no mistakes; `flows` are the enabled ones, as pairs of aliases."""
+    """Settings without effect that are not mistakes; `flows` are the enabled ones, as pairs of aliases."""
     for key, entry in settings.entries.items():
         if not entry.line:
             continue
