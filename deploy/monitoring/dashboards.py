@@ -212,7 +212,7 @@ ENGINE = (
         empty="Every record is accepted",
     ),
     _lines("Tasks by state", "count by (status) (kafka_connect_connector_status)", "{{status}}"),
-    _lines("Sync requests per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
+    _lines("Driver requests per second", "rate(heliograph_requests_total[1m])", "{{flow}}", "reqps"),
     _lines("Time since the last sync", "max by (kind) (heliograph_sync_seconds_since_success)", "{{kind}}", "s"),
     Panel("Not in sync", (("heliograph_sync_failing == 1", "{{flow}} {{kind}}"),), empty="Everything is in sync"),
     Panel("Differences that cannot be removed", (("heliograph_drift > 0", "{{flow}} {{what}}"),), empty="None"),

@@ -38,7 +38,7 @@ class FakeLedger:
 
 
 class FakeClients:
-    source = target = None
+    source = target = signals = None
 
     def __init__(self) -> None:
         self.ledger = FakeLedger()

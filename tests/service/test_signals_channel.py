@@ -75,7 +75,7 @@ def follow(
 
     async def main() -> SignalsChannel:
         context = make_context()
-        cast(Any, context.clients).target = FakeTarget()
+        cast(Any, context.clients).signals = FakeTarget()
         channel = SignalsChannel(context)
         channel.next_offset = 17
         task = asyncio.create_task(channel.follow(handle))

@@ -152,3 +152,20 @@ def test_a_bug_outside_of_run_ends_the_runner(clock: VirtualLoop) -> None:
         clock.run_until_complete(runner.run())
     assert raised.group_contains(KeyError)
     assert clock.now == 5.0
+
+
+class _LosesCancellation(Syncer):
+    """As asyncio.gather does, if one of its parts fails at the moment of the cancellation."""
+
+    name = "loses cancellation"
+
+    async def run(self) -> None:
+        try:
+            await asyncio.sleep(3600.0)
+        except asyncio.CancelledError:
+            raise Unreachable("b:9092 does not answer") from None
+
+
+def test_syncers_end_when_they_are_cancelled_though_the_cancellation_is_lost(clock: VirtualLoop) -> None:
+    run_for(clock, 5.0, _LosesCancellation(10.0))
+    assert clock.now < 10.0

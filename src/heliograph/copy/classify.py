@@ -220,7 +220,9 @@ class _Work:
             return TOO_LARGE
         if not rules.zstd and codec_of(batch) == ZSTD:
             return NO_ZSTD
-        refused = any(batch.base_offset <= offset < batch.next_offset for offset in self._refused_records)
+        refused = bool(self._refused_records) and any(
+            batch.base_offset <= offset < batch.next_offset for offset in self._refused_records
+        )
         return REFUSED if refused or batch.base_offset < rules.send_singly_until else ""
 
     def _send(self, batch: Batch) -> None:

@@ -266,8 +266,10 @@ class Ledger:
         """Append entries to the journal. Returns when all in-sync replicas have them."""
         if not entries:
             return
+        topic = await own_topic(self._target, self.topic)
+        # Numbered when they are sent: of two entries of one author, the one with the lower number must not land last.
         records = [to_record(entry, self._author, next(self._numbers)) for entry in entries]
-        await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
+        await write(self._target, topic, JOURNAL, records)
         async with self.reading:
             for entry in entries:
                 await self._put(entry)

@@ -11,9 +11,10 @@ from heliograph.copy.copier import run_lease
 from heliograph.copy.log_levels import use_levels
 from heliograph.copy.work import Outcome, Work
 
-_LOG_FORMAT = "%(levelname)s %(name)s %(message)s"  # parsed by the driver if the worker is on its machine
+_LOG_FORMAT = "%(levelname)s %(name)s %(flow)s %(message)s"  # parsed by the driver if the worker is on its machine
 
 _is_prepared = False
+_flow_name = "-"
 
 
 def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
@@ -21,7 +22,9 @@ def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
     _prepare()
     task = TaskContext.get()
     assert task is not None
+    global _flow_name
     for work in items:
+        _flow_name = work.flow.name
         use_levels(work.log_levels)
         yield run_lease(work, task.attemptNumber())
 
@@ -30,7 +33,14 @@ def _prepare() -> None:
     """Once per worker process: PySpark collects garbage after each task, which takes 20 ms without the freeze."""
     global _is_prepared
     if not _is_prepared:
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_LOG_FORMAT)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.addFilter(_add_flow)
+        logging.basicConfig(handlers=[handler], level=logging.INFO, format=_LOG_FORMAT)
         gc.collect()
         gc.freeze()
         _is_prepared = True
+
+
+def _add_flow(record: logging.LogRecord) -> bool:
+    record.flow = _flow_name
+    return True

@@ -36,7 +36,7 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _PR_SET_PDEATHSIG = 1
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
 # What a lease logs, in the format of `heliograph.engine.lease`: level and logger are preserved.
-_FROM_A_LEASE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (heliograph\.\S+) (.*)")
+_FROM_A_LEASE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (heliograph\.\S+) (\S+) (.*)")
 
 _last_lines: deque[str] = deque(maxlen=3)  # of the JVM's stderr
 
@@ -232,8 +232,8 @@ def _forward(descriptor: int) -> None:
         for line in lines:
             text = line.rstrip()
             if (ours := _FROM_A_LEASE.fullmatch(text)) is not None:
-                level, name, message = ours.groups()
-                logging.getLogger(name).log(logging.getLevelNamesMapping()[level], "%s", message)
+                level, name, flow, message = ours.groups()
+                logging.getLogger(name).log(logging.getLevelNamesMapping()[level], "%s", message, extra={"flow": flow})
             elif text and not text.startswith(_NOISE):
                 _last_lines.append(text)
                 jvm_log.debug("%s", text)

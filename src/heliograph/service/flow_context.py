@@ -36,5 +36,10 @@ class FlowContext:
         return self.clients.target
 
     @property
+    def signals(self) -> ClusterClient:
+        """Another client of the target."""
+        return self.clients.signals
+
+    @property
     def ledger(self) -> Ledger:
         return self.clients.ledger

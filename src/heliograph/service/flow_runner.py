@@ -56,7 +56,8 @@ class FlowRunner:
         return self._context.flow
 
     async def connect(self) -> None:
-        await asyncio.gather(self._context.source.connect(), self._context.target.connect())
+        context = self._context
+        await asyncio.gather(context.source.connect(), context.target.connect(), context.signals.connect())
 
     async def prepare(self) -> None:
         """Makes the mirrors ready, and reads the ledger."""

@@ -16,7 +16,7 @@ from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
 from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_syncers import FlowSyncers
-from heliograph.service.task_groups import first_error
+from heliograph.service.task_groups import first_error, raise_if_cancelled
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -133,6 +133,7 @@ class FlowSupervisor:
                 self._note_failure(wanted, str(error), None)
             except Exception as error:
                 self._note_failure(wanted, repr(error), error)
+            raise_if_cancelled()
             if wanted is None and self.wanted is None:
                 self.close()
                 ended()

@@ -18,6 +18,7 @@ from heliograph.service.flow_events import CommandNotSent, LeaseOverdue, LeaseWa
 from heliograph.service.lease_failures import LeaseFailures
 from heliograph.service.measures import Leases
 from heliograph.service.running_lease import RunningLease, lease_changes
+from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -161,6 +162,7 @@ class LeasePool:
             except Exception as error:  # a lease is retried after any error
                 if self._stop.is_set():
                     return
+                raise_if_cancelled()
                 self.failures.add(number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 

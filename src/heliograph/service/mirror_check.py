@@ -10,6 +10,7 @@ from heliograph.service.events import emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.flow_events import MirrorsCopiedAgain
 from heliograph.service.lease_pool import LeasePool
+from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -39,6 +40,7 @@ class MirrorChecker:
                 log.debug("%s: mirrors cannot be checked: %s", self._context.name, error)
             except Exception:  # copying continues
                 log.exception("%s: mirrors cannot be checked", self._context.name)
+            raise_if_cancelled()
             pause = min(max(_CHECK_EVERY, _COST * (time.monotonic() - began)), _LONGEST_PAUSE)
 
     async def check(self) -> bool:

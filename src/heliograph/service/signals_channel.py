@@ -13,6 +13,7 @@ from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals
 from heliograph.service.events import emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.flow_events import ReportsNotRead, SignalsLost, SignalsMissing
+from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.following import Follower
@@ -33,13 +34,13 @@ class SignalsChannel:
         self.topic = signals_topic(context.flow.source.alias)
         self.next_offset = 0
         self.lost_at = float("-inf")
-        self._progress = Follower(context.target, self.topic, PROGRESS, 0, self._on_loss)
+        self._progress = Follower(context.signals, self.topic, PROGRESS, 0, self._on_loss)
 
     async def seek_to_end(self) -> int:
         """Ignores what earlier runs have written. Returns the end of the status partition."""
         topic = await self.metadata()
         places = [(self.topic, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
-        offsets = await list_offsets(self._context.target, {self.topic: topic}, places, LATEST, False)
+        offsets = await list_offsets(self._context.signals, {self.topic: topic}, places, LATEST, False)
         ends: list[int] = []
         for place in places:
             end = offsets[place]
@@ -50,39 +51,44 @@ class SignalsChannel:
         return status_end
 
     async def metadata(self) -> Topic:
-        return await own_topic(self._context.target, self.topic)
+        return await own_topic(self._context.signals, self.topic)
 
     async def send(self, command: tuple[bytes, bytes]) -> None:
         """Appends a command for running leases."""
         topic = await self.metadata()
-        self.next_offset = await write(self._context.target, topic, COMMANDS, [command]) + 1
+        self.next_offset = await write(self._context.signals, topic, COMMANDS, [command]) + 1
 
     async def follow(self, handle: Callable[[list[Record]], Awaitable[None]]) -> None:
         """Passes on the reports of leases as they are written, without an end."""
         while True:
+            is_missing = False
             try:
                 async for records in self._progress.records():
                     await handle(records)
             except WireError as error:
                 log.debug("%s: reports of leases cannot be read: %s", self._context.name, error)
-                if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
-                    await self._recreate()
+                is_missing = isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION
             except Exception:  # reading continues: without reports no lease would be renewed
                 log.exception("%s: reports of leases cannot be handled", self._context.name)
+            raise_if_cancelled()
+            if is_missing:
+                await self._recreate()
             await asyncio.sleep(_RETRY_AFTER)
 
     async def _recreate(self) -> None:
         """The topic is missing, or a partition of it."""
         context = self._context
         try:
-            missing = (await context.target.metadata([self.topic])).topics[self.topic].error
+            missing = (await context.signals.metadata([self.topic])).topics[self.topic].error
             if missing and context.errors.is_new("signals", "missing"):
                 emit(log, SignalsMissing(context.name, self.topic))
-            await ensure_signals_topic(context.flow, context.target)
+            await ensure_signals_topic(context.flow, context.signals)
             context.errors.recovered("signals")
         except (WireError, MissingTopics) as error:
             if context.errors.is_new("signals", str(error)):
                 emit(log, ReportsNotRead(context.name, str(error)))
+        except Exception:  # retried, like reading
+            log.exception("%s: the signals topic cannot be created", context.name)
 
     def _on_loss(self, what: str) -> None:
         emit(log, SignalsLost(self._context.name, what))

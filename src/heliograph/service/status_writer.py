@@ -13,6 +13,7 @@ from heliograph.service.flow_events import StatusNotWritten
 from heliograph.service.flow_status import FlowStatus, encode
 from heliograph.service.other_runs import OtherRuns
 from heliograph.service.signals_channel import SignalsChannel
+from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.records import read, write
 
@@ -53,14 +54,15 @@ class StatusWriter:
             except Exception as error:  # copying continues: a status is only shown
                 if self._context.errors.is_new("status", repr(error)):
                     log.exception("%s: the status cannot be written", self._context.name)
+            raise_if_cancelled()
             await asyncio.sleep(_STATUS_EVERY)
 
     async def _write(self, status: FlowStatus) -> None:
         topic = await self._signals.metadata()
-        offset = await write(self._context.target, topic, STATUS, [(b"status", encode(status))])
+        offset = await write(self._context.signals, topic, STATUS, [(b"status", encode(status))])
         start, self._position = self._position, offset + 1
         if start < offset:  # others have written since our last status
-            records = [record async for record in read(self._context.target, topic, STATUS, start, offset)]
+            records = [record async for record in read(self._context.signals, topic, STATUS, start, offset)]
             self.other_runs.apply(records)
 
     async def _send_levels(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from heliograph.service.error_log import ErrorLog
 from heliograph.service.events import Recovered, SyncFailed, SyncSlow, emit, flow_scope
 from heliograph.service.measures import JobMeasure
+from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -66,11 +67,13 @@ class SyncerRunner:
         due = time.monotonic()
         while True:
             await self.attempt(syncer)
+            raise_if_cancelled()
             due = max(due + syncer.interval, time.monotonic())
             while (left := due - time.monotonic()) > 0:
                 await asyncio.sleep(min(left, syncer.check_interval))
                 if await syncer.is_due_early():
                     due = time.monotonic()
+                raise_if_cancelled()
 
     async def attempt(self, syncer: Syncer, run: Callable[[], Awaitable[None]] | None = None) -> None:
         """Runs it once, or another method of it. A failure is not raised; it is logged once until a run succeeds."""

@@ -1,4 +1,4 @@
-"""Errors of task groups as callers expect them: the error itself, not a group of one."""
+"""Task groups: their errors as callers expect them, and cancellation that is not lost."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -13,6 +13,14 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, object]]) -> None:
                 tasks.create_task(coroutine)
     except BaseExceptionGroup as errors:
         raise first_error(errors) from None
+
+
+def raise_if_cancelled() -> None:
+    """For loops that catch errors and retry. asyncio.gather swallows a cancellation if one of its parts fails at the
+    same moment, and a TaskGroup cancels only once: the loop would run forever."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -12,6 +12,7 @@ from heliograph.service.events import Recovered, TopicsNotRefreshed, emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.mirrors import Mirrors
+from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import WireError
 
@@ -63,6 +64,7 @@ class TopicWatcher:
                     emit(log, TopicsNotRefreshed(context.name, str(error)))
             except Exception:  # leases continue with the topics that are known
                 log.exception("%s: topics could not be refreshed", context.name)
+            raise_if_cancelled()
             took = time.monotonic() - began
             pause = min(max(_LIST_EVERY, _LIST_COST * took), interval)
             await asyncio.sleep(min(_PAUSE, pause))  # however often a refresh is asked for

@@ -24,6 +24,7 @@ NO_ID = uuid.UUID(int=0)
 # Seconds until the next address, or the next broker, is asked as well.
 _CONNECT_HEAD_START = 0.5
 _ANSWER_HEAD_START = 2.0
+HEAVY_HEAD_START = 10.0  # for requests about all topics
 _RECONNECT_BACKOFF = 1.0
 
 
@@ -79,7 +80,10 @@ class ClusterClient:
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         # Version 0 cannot ask for no topics, 4 is the first that can forbid creating them.
-        answer = await self.ask_any(lambda connection: connection.request(request, newest=12, oldest=4))
+        answer = await self.ask_any(
+            lambda connection: connection.request(request, newest=12, oldest=4),
+            HEAVY_HEAD_START if topics is None else _ANSWER_HEAD_START,
+        )
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         self._controller = answer.controller_id
         return Metadata(
@@ -89,11 +93,12 @@ class ClusterClient:
             {topic.name: _topic(topic) for topic in answer.topics if topic.name is not None},
         )
 
-    async def ask_any(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
+    async def ask_any(self, ask: Callable[[Connection], Awaitable[T]], head_start: float = _ANSWER_HEAD_START) -> T:
         """Returns the answer to requests that any broker can answer, and that may be sent twice.
 
-        The broker that answered last is asked first. When it fails or is silent for a moment the next one is asked as
-        well, and the first answer counts. Raises the error, or Unreachable with all of them, when none answers.
+        The broker that answered last is asked first. When it fails or is silent for `head_start` seconds, the next one
+        is asked as well, and the first answer counts. Raises the error, or Unreachable with all of them, when none
+        answers.
         """
 
         async def attempt(connect: Callable[[], Awaitable[Connection]]) -> tuple[Connection, T]:
@@ -112,8 +117,8 @@ class ClusterClient:
                     task = asyncio.create_task(attempt(candidates.popleft()))
                     task.add_done_callback(_retrieve_exception)
                     waiting.add(task)
-                head_start = _ANSWER_HEAD_START if candidates else None
-                done, waiting = await asyncio.wait(waiting, timeout=head_start, return_when=asyncio.FIRST_COMPLETED)
+                timeout = head_start if candidates else None
+                done, waiting = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     try:
                         self._answered_last, answer = task.result()
@@ -127,7 +132,8 @@ class ClusterClient:
         self._failures += 1
         if len(errors) == 1:
             raise errors[0]
-        raise Unreachable("; ".join(dict.fromkeys(map(str, errors))))
+        reasons = "; ".join(dict.fromkeys(map(str, errors))) or "no broker could be asked"
+        raise Unreachable(reasons)
 
     def _candidates(self) -> deque[Callable[[], Awaitable[Connection]]]:
         """How to get a connection to each broker: open ones first, and the one that answered last before all."""
