@@ -172,6 +172,8 @@ def test_the_class_of_a_provider_is_not_a_secret() -> None:
         ('M required username="${env:X}" password="hush";', False),
         ('M required username="${env:X}" password=hush;', False),
         ('M required username="me" password="hush ${env:X}";', False),
+        ("abc=def${env:X}", False),
+        ('org.Plain required username="a" user_bob="hunter2" password="${env:P}";', False),
     ],
 )
 def test_a_reference_may_be_shown_and_a_literal_may_not(text: str, reference: bool) -> None:

@@ -248,9 +248,7 @@ SYNC_SINCE = _own(
     "Seconds since the last successful sync, by kind: heartbeats, topic settings, access rules, offset syncs, …",
 )
 SYNC_FAILING = _own("sync_failing", ("flow", "kind"), "1 if the last sync failed.")
-REQUESTS = _own(
-    "requests_total", _FLOW, "Requests of the driver to both clusters, without signals to leases.", COUNTER
-)
+REQUESTS = _own("requests_total", _FLOW, "Requests of the driver to both clusters, without signals to leases.", COUNTER)
 EVENTS = _own("events_total", ("flow", "level"), "Logged lines by level: `INFO`, `WARNING`, `ERROR`.", COUNTER)
 TOPIC_LAG_RECORDS = _own("topic_lag_records", _TOPIC, "Like heliograph_lag_records, for one topic of the source.")
 TOPIC_LAG_BYTES = _own("topic_lag_bytes", _TOPIC, "Like heliograph_lag_bytes.")

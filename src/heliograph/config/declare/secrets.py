@@ -16,6 +16,7 @@ _SECRET_WORDS = re.compile(
 )
 _PROVIDERS = "config.providers."
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
+_JAAS_LOGIN = re.compile(r"\s*[\w.$]+\s+(required|requisite|sufficient|optional)\b")
 _JAAS_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;]+))')
 
 
@@ -35,9 +36,13 @@ class Secret:
         rest = REFERENCE.sub("", self._text).strip()
         if not rest or rest == self._text.strip():
             return not rest
-        # A login such as `... required username="me" password="${env:NAME}";`
+        # A JAAS login such as `... required username="me" password="${env:NAME}";`
+        if _JAAS_LOGIN.match(self._text) is None:
+            return False
         options = [(option[1], "".join(filter(None, option.groups()[1:]))) for option in _JAAS_OPTION.finditer(rest)]
-        return bool(options) and not any(value for name, value in options if is_secret(name))
+        return bool(options) and not any(
+            value for name, value in options if is_secret(name) or name.startswith("user_")
+        )
 
     def __repr__(self) -> str:
         return HIDDEN
