@@ -119,7 +119,7 @@ def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
         assert len(pair.b.read(mirror, partition)) == producer.count
     text = log.read_text()
     assert text.count(f"mirror {mirror}-0 taken over from MirrorMaker 2") == 2
-    assert "waiting for MirrorMaker 2 to be gone" in text
+    assert "waiting for MirrorMaker 2 to stop" in text
 
 
 def _check_positions(pair: Pair, topic: str, mirror: str, end: int) -> None:

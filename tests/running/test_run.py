@@ -104,7 +104,7 @@ def test_what_cannot_be_caught_up_with_ends_with_status_1_and_the_reason(
     pair.a.write(f"{topic}-good", some_records(5))
     done = heliograph("run", properties, "--until-caught-up")
     assert done.returncode == 1
-    assert "records that Heliograph has no account of having copied" in done.stderr
+    assert "records that the ledger has no entry for" in done.stderr
     assert pair.b.bounds(f"A.{topic}-good") == (0, 5)
 
 

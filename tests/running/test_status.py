@@ -35,7 +35,7 @@ def test_the_status_tells_totals_states_events_and_what_is_stopped(
         assert "foreign-writer" in shown.stdout
         text = log.read_text()
         assert text.count("20 records from 50 on were deleted before they were copied") == 1
-        assert text.count("somebody else writes to this mirror") == 1
+        assert text.count("another producer writes to this mirror") == 1
     finally:
         kill(process)
 

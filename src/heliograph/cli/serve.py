@@ -57,7 +57,7 @@ def serve(
 
     Connectors and their target states are stored where Connect stores them, in the topics that FILE names; connectors
     that Connect has stored there are run. Stop all Connect workers of the same group first. The REST API has no
-    authentication: whoever reaches the address can change everything.
+    authentication: anyone who reaches the address can change everything.
 
     Example: heliograph serve connect-distributed.properties
     """

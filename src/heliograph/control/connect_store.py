@@ -26,7 +26,7 @@ class ConnectStore:
     async def open(self, topics: Mapping[str, tuple[int, int]]) -> Stored:
         """Creates missing topics and reads the stored connectors. Raises StillRunning if Connect runs."""
         await ensure_storage_topics(self._client, topics)
-        waiting = f"waiting for the workers of Connect group {self._group} to be gone"
+        waiting = f"waiting for the workers of Connect group {self._group} to stop"
         if state := await until_empty(self._client, self._group, waiting):
             raise StillRunning(
                 f"workers of Kafka Connect are running (group {self._group} is in state {state}): stop them first, "

@@ -97,7 +97,7 @@ async def take_over(
         if source_end is None:
             outcome.refused[partition] = (
                 f"the last records of the mirror were not found in the source from offset {max(position.last, 0)} on, "
-                "where MirrorMaker 2 has noted to be"
+                "the offset that MirrorMaker 2 has stored"
             )
         else:
             taken = TakenOverMirror(partition, mirror.end, source_end, position.last + 1, foreign)
@@ -132,7 +132,7 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
             taken.partition.partition,
             taken.mirror_end,
             taken.source,
-            f" ({more} offsets more than it had noted)" if more > 0 else "",
+            f" ({more} offsets more than it had stored)" if more > 0 else "",
         )
     for partition, why in outcome.refused.items():
         place = {"topic": partition.topic, "partition": partition.partition}
@@ -145,7 +145,7 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
 async def _wait_for_mm2_to_stop(flow: Flow, target: ClusterClient) -> None:
     """A worker that was killed stays in its group until its session times out."""
     group = flow.connect_offsets.group or f"{flow.source.alias}-mm2"
-    if state := await until_empty(target, group, f"{flow.name}: waiting for MirrorMaker 2 to be gone"):
+    if state := await until_empty(target, group, f"{flow.name}: waiting for MirrorMaker 2 to stop"):
         raise StillRunning(
             f"MirrorMaker 2 is still running for {flow.name} (its group {group} on {flow.target.alias} is in state "
             f"{state}): stop it first, two cannot write to the same mirrors"

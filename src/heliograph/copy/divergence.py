@@ -42,7 +42,7 @@ async def continue_after_truncation(
     common, source = await _common_end(candidate, logs, policies)
     if not facts.source_id and common == facts.mirror_start:
         reason = "recreated-topic"
-        text = "the source topic is another one than the mirror was copied from"
+        text = "the source topic is not the one that the mirror was copied from"
     elif is_truncated:
         ends = facts.source_end if candidate.truncated_at is None else candidate.truncated_at
         reason = "source-truncated"

@@ -92,7 +92,7 @@ async def continue_after_others(candidate: Candidate, why: str, logs: BothLogs, 
 
 
 def _foreign(written: _Written) -> Event:
-    text = f"somebody else has written {written.foreign} records to this mirror; copying continues behind them"
+    text = f"another producer has written {written.foreign} records to this mirror; copying continues after them"
     return "foreign-writer", written.foreign, text
 
 
@@ -116,7 +116,7 @@ async def _continue_out_of_sequence(
     cursor, facts, end = candidate.cursor, candidate.facts, candidate.facts.mirror_end
     text = (
         f"from mirror offset {written.broken_at} on the mirror does not hold what this flow has sent in that order: "
-        f"{written.missing} records are missing, {written.repeated} are there twice; the broker had forgotten the "
+        f"{written.missing} records are missing, {written.repeated} are duplicated; the broker had forgotten the "
         "flow's producer (producer.id.expiration.ms) when it refused a batch, or got one twice"
     )
     known = await logs.ask(candidate, lambda intervals: intervals.covering(start))

@@ -305,7 +305,7 @@ class GapFiller:
         if end > wanted:
             part.cursor.forget_position()
             text = f"the mirror ends at {end} instead of {wanted} behind a gap"
-            self._callbacks.restart(part.cursor, f"{text}: somebody else writes to this mirror", True)
+            self._callbacks.restart(part.cursor, f"{text}: another producer writes to this mirror", True)
             return False
         return True
 

@@ -128,10 +128,10 @@ def _filling_is_unfinished(facts: PartitionFacts, end: _MirrorEnd, _policies: Po
 def _origin_is_unknown(facts: PartitionFacts, end: _MirrorEnd, _policies: Policies) -> Blocked | None:
     if end.interval is not None or facts.mirror_end == 0:
         return None
-    how = "delete the mirror to copy it afresh, or use another mirror name"
+    how = "delete the mirror to copy it again, or use another mirror name"
     if facts.has_earlier_mirror:
         how = "it was deleted and created again, perhaps while a batch was in flight; delete it once more"
-    text = f"the mirror holds {facts.mirror_end} records that Heliograph has no account of having copied; {how}"
+    text = f"the mirror holds {facts.mirror_end} records that the ledger has no entry for; {how}"
     return Blocked(UNKNOWN_ORIGIN, text, facts.source_start)
 
 

@@ -107,12 +107,12 @@ def _foreign(candidate: Candidate, copied: Batch) -> str | None:
         return None  # compaction has removed our last record, and only gaps are left after it
     where = f"the last batch of the mirror ({copied.base_offset} to {copied.next_offset - 1})"
     if copied.producer_id != candidate.producer_id:
-        return f"{where} was not written by this flow: somebody else writes to this mirror"
+        return f"{where} was not written by this flow: another producer writes to this mirror"
     interval = candidate.intervals.covering(copied.next_offset - 1)
     foreign_offsets = interval.foreign_offsets_before if interval else 0
     is_at_end = copied.next_offset == candidate.own_end
     if not is_at_end or not candidate.has_expected_sequence(copied, foreign_offsets):
-        return f"{where} is not where this flow would have put it: somebody else writes to this mirror"
+        return f"{where} is not where this flow would have put it: another producer writes to this mirror"
     return None
 
 

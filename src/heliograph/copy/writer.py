@@ -178,7 +178,7 @@ class Writer:
         """It landed at another offset: somebody else writes to the mirror. The log shows what belongs to whom."""
         cursor.forget_position()
         text = f"the batch was appended at {answer.base_offset} instead of {sent.target_offset}"
-        self._callbacks.restart(cursor, f"{text}: somebody else writes to this mirror, or it has lost records", True)
+        self._callbacks.restart(cursor, f"{text}: another producer writes to this mirror, or it has lost records", True)
 
     def _handle(self, cursor: Cursor, sent: Sent, answer: Appended) -> None:
         batch, limit = sent.outgoing.batch, cursor.limits.max_batch_bytes

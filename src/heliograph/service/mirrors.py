@@ -102,4 +102,4 @@ class Mirrors:
 
 
 def _cycle(path: tuple[str, ...]) -> str:
-    return f"{' and '.join(path)} would copy it in a circle onto itself; let `topics` of one of them leave it out"
+    return f"{' and '.join(path)} would copy it in a cycle; exclude it from `topics` of one of them"

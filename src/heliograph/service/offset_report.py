@@ -103,7 +103,7 @@ def _row(
 
 def _why_not_copied(flow: Flow, topic: str, exists: bool, is_not_cyclic: bool, mirrored: tuple[str, ...]) -> str:
     if exists:
-        why = flow.why_left_out(topic)[0] if is_not_cyclic else "it would be copied in a circle onto itself"
+        why = flow.why_left_out(topic)[0] if is_not_cyclic else "it would be copied in a cycle"
         return f"{flow.name} does not copy topic {topic}: {why}"
     near = difflib.get_close_matches(topic, mirrored, n=1)
     return f"{flow.name} has no topic {topic}" + (f"; did you mean {near[0]}?" if near else "")

@@ -36,7 +36,7 @@ class Stalled:
         place = f"--topic {self.partition.topic} --partition {self.partition.partition} --start-offset {self.offset}"
         return (
             f"{self.partition} cannot be read beyond source offset {self.offset}: a transaction{who} is open there "
-            f"since {since} or longer, and {self.count} offsets wait behind it; have its producer end it, or abort it "
+            f"since {since} or longer, and {self.count} offsets wait for it; make its producer end it, or abort it "
             f"with kafka-transactions.sh abort {place}"
         )
 

@@ -193,7 +193,7 @@ class Supervisor:
         ends = (supervisor.end(_LEASES_END_WITHIN) for supervisor in supervisors)
         for error in await asyncio.gather(*ends, return_exceptions=True):
             if isinstance(error, Exception):
-                log.error("a flow did not end in order", exc_info=error)
+                log.error("a flow did not stop cleanly", exc_info=error)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -107,7 +107,7 @@ def _why(answer: Appended, topic: Topic, client: ClusterClient) -> str | None:
     if answer.error != INVALID_TIMESTAMP:
         return answer.message
     where = f"topic {topic.name} on {client.cluster.alias}"
-    return f"{where} does not take records of now: this machine's clock is wrong, or the broker's"
+    return f"{where} rejects records with the current time: this machine's clock is wrong, or the broker's"
 
 
 def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:
