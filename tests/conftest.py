@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from heliograph.sandbox import ClusterSpec, Sandbox
 from logs import Log, Pair
@@ -58,6 +59,11 @@ def properties(pair: Pair, tmp_path: Path, topic: str) -> Path:
         f"emit.heartbeats.enabled = false\nheartbeats.replication.enabled = false\n"
     )
     return file
+
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

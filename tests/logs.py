@@ -19,7 +19,7 @@ from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.consumer_groups import Committed, commit_offsets
-from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError
+from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topic_requests import (
@@ -193,18 +193,26 @@ class Log:
 
     def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
         """First and next offset."""
-        offsets: list[int] = []
+        offsets: list[int | WireError] = []
+
+        async def are_read(client: ClusterClient) -> bool:
+            """Not while the leader changes."""
+            topics = (await client.metadata([topic])).topics
+            place = topic, partition
+            offsets[:] = [
+                (await list_offsets(client, topics, [place], which, False))[place] for which in (EARLIEST, LATEST)
+            ]
+            return all(isinstance(offset, int) for offset in offsets)
 
         async def do(client: ClusterClient) -> None:
             await _until_led(client, topic, partition + 1)
-            topics = (await client.metadata([topic])).topics
-            for which in (EARLIEST, LATEST):
-                offset = (await list_offsets(client, topics, [(topic, partition)], which, False))[topic, partition]
-                assert isinstance(offset, int), offset
-                offsets.append(offset)
+            await async_until(lambda: are_read(client), lambda: offsets)
 
         self._with_client(do)
-        return offsets[0], offsets[1]
+        start, end = offsets
+        assert isinstance(start, int)
+        assert isinstance(end, int)
+        return start, end
 
     def boundaries(self, topic: str, partition: int = 0) -> list[tuple[int, str]]:
         """Count and codec of each batch."""
@@ -324,7 +332,7 @@ class Log:
             self.write(topic, [Record(0, int(time.time() * 1000), b"other", b"roll")])
             return False
 
-        until(is_compacted, lambda: f"the broker has not compacted {topic}", seconds=60, every=0.5)
+        until(is_compacted, lambda: f"the broker has not compacted {topic}", every=0.5)
         self.configure(topic, cleanup_policy="delete")  # or the logs would go on changing while they are compared
         time.sleep(0.5)
 
@@ -359,7 +367,6 @@ class Log:
         until(
             lambda: replicas() == {(leader, *in_sync)},
             lambda: f"leader and replicas in sync of {topics} are {replicas()}",
-            seconds=60,
             every=0.05,
         )
         admin.close()

@@ -5,7 +5,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from heliograph.wire.acl_requests import ALL, ALLOW, DENY, LITERAL, READ, WRITE,
 from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.topic_requests import describe_configs
 from logs import Pair, Seen, on, some_records
+from waiting import async_until
 
 
 def _keep(
@@ -55,8 +55,7 @@ def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
 
     async def some_time(syncers: FlowSyncers) -> None:
         running = asyncio.create_task(syncers.run())
-        while len(await asyncio.to_thread(ours)) < 3:
-            await asyncio.sleep(0.2)
+        await async_until(lambda: asyncio.to_thread(lambda: len(ours()) >= 6), every=0.2)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -64,7 +63,7 @@ def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
     for beat, timestamp in ours():
         assert (beat.target, beat.timestamp) == ("B", timestamp)
     moments = [timestamp for _beat, timestamp in ours()]
-    assert min(later - earlier for earlier, later in pairwise(moments)) >= 50  # not all at once
+    assert moments[-1] - moments[0] >= 300  # not all at once
 
 
 @pytest.mark.parametrize("on_target", [False, True])

@@ -98,10 +98,10 @@ def _lease(flows: Sequence[Flow], log: Log, act: Callable[[], None], **work: Any
     """A lease for each flow: when all is copied (at a slow pace: some), `act`; then on until all is, or refused."""
 
     async def main() -> list[Outcome]:
-        copiers = [Copier(Work(flow, "life", 100.0, await prepare(flow), **work)) for flow in flows]
+        copiers = [Copier(Work(flow, "life", PATIENCE + 60, await prepare(flow), **work)) for flow in flows]
         leases = [asyncio.create_task(copier.run()) for copier in copiers]
         cursors = [cursor for copier in copiers for cursor in copier.cursors]
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(PATIENCE):
             while not all(
                 settled(each) or ("bytes_per_second" in work and each.counts.records > 300) for each in copiers
             ):

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,7 @@ class Watched:
     pair: Pair
     log: Path  # in JSON
     webhook: Webhook
+    lost_before: list[int] = field(default_factory=list)  # where the source began after each loss
 
     def metrics(self, query: str = "") -> dict[str, dict[Labels, float]]:
         """Values by name and labels."""
@@ -161,17 +162,22 @@ def lose_records(watched: Watched) -> None:
     until(lambda: watched.value("heliograph_topic_lag_records", topic=LOST) == 0)
     assert watched.api("PUT", f"{OWN}/topics/{LOST}/pause").status == 202
     until(lambda: watched.value("heliograph_partitions", flow=FLOW, state="paused") == 1)
-    end = 0
+    end = copied = 0
 
     def lease_has_paused_topic() -> bool:
-        nonlocal end
+        nonlocal end, copied
         end, copied = watched.pair.a.bounds(LOST)[1], watched.pair.b.bounds(f"W.{LOST}")[1]
         write_now(watched.pair.a, LOST, 1)
         time.sleep(2.0)
         return watched.pair.b.bounds(f"W.{LOST}")[1] == copied
 
-    until(lease_has_paused_topic)
-    write_now(watched.pair.a, LOST, 9)
-    watched.pair.a.delete_before(LOST, 0, end + 5)
+    def are_lost() -> bool:
+        until(lease_has_paused_topic)
+        write_now(watched.pair.a, LOST, 9)
+        watched.pair.a.delete_before(LOST, 0, end + 5)
+        watched.lost_before.append(end + 5)
+        return watched.pair.b.bounds(f"W.{LOST}")[1] == copied  # else the lease was only slow: again
+
+    until(are_lost)
     assert watched.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
-    until(lambda: watched.value("heliograph_notices_total", kind="data-loss") == losses + 1)
+    until(lambda: (watched.value("heliograph_notices_total", kind="data-loss") or 0) > losses)

@@ -45,7 +45,8 @@ def test_every_line_is_an_object_with_what_it_is_about(watched: Watched) -> None
     assert (stopped["flow"], stopped["topic"], stopped["partition"]) == (FLOW, STOPPED, 0)
     assert (stopped["source_offset"], stopped["mirror_offset"]) == (0, 1)
     (lost, *_more) = [line for line in lines if line.get("kind") == "data-loss"]
-    assert (lost["level"], lost["topic"], lost["source_offset"]) == ("WARNING", LOST, 15)
+    assert (lost["level"], lost["topic"]) == ("WARNING", LOST)
+    assert lost["source_offset"] in watched.lost_before
     assert any(line.get("topic") == NOT_MIRRORED for line in lines)
     assert SECRET not in watched.log.read_text()
 

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from heliograph.sandbox import ClusterSpec, Sandbox
-from logs import Log, Record, until
+from logs import PATIENCE, Log, Record, until
 from running.command import start
 
 GUARDED = ClusterSpec(
@@ -56,7 +56,7 @@ def troubled(sandbox: Sandbox, folder: Path) -> Iterator[Path]:
             yield log
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE)
 
 
 def _write(file: Path, guarded: Log, flows: dict[str, str]) -> None:

@@ -345,10 +345,10 @@ def test_what_cannot_run_says_why_and_what_is_stopped_is_a_failed_task(api: Api,
         assert (got.status, str(port) in got.body["message"]) == (503, True)
     _put(api, "src", config)
     api.until(lambda api: api.state("src") == ["RUNNING", "FAILED"])
-    assert "no account of having copied" in api("GET", "/connectors/src/tasks/0/status").body["trace"]
+    assert "the ledger has no entry for" in api("GET", "/connectors/src/tasks/0/status").body["trace"]
     done = _command(api, "connectors")
     assert done.exit_code == 1
-    assert "no account of having copied" in done.stdout
+    assert "the ledger has no entry for" in done.stdout
     again = api("POST", "/connectors", {"name": "second", "config": config})
     assert again.status == 400
     assert "there is a MirrorSourceConnector of L->B already" in again.body["message"]

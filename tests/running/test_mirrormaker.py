@@ -152,7 +152,7 @@ def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(
     pair.b.write(mirror, some_records(1, start=77777))
     with _heliograph(properties, log):
         until(lambda: "cannot be taken over" in log.read_text())
-        until(lambda: "no account of having copied" in log.read_text())
+        until(lambda: "the ledger has no entry for" in log.read_text())
     assert pair.b.bounds(mirror)[1] == 301
 
 

@@ -32,6 +32,7 @@ def test_new_topics_and_partitions_are_followed_and_sigterm_ends_it_in_two_secon
     pair.a.create(topic)
     pair.a.write(topic, some_records(100))
     log = tmp_path / "log"
+    properties.write_text(f"{properties.read_text()}heliograph.lease.seconds = 600\n")
     process = start("run", properties, log=log)
     try:
         until(_mirrored(pair, topic, 100))
@@ -46,8 +47,8 @@ def test_new_topics_and_partitions_are_followed_and_sigterm_ends_it_in_two_secon
         asked = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0, log.read_text()
-        assert time.monotonic() - asked < 10.0  # about one second; a lease that does not hear of it takes twenty
-        _gone, alive = psutil.wait_procs(family, timeout=10)
+        assert time.monotonic() - asked < 60.0  # about one second; a lease that misses the command takes ten minutes
+        _gone, alive = psutil.wait_procs(family, timeout=60)
         assert alive == []
     finally:
         process.kill()
@@ -233,16 +234,25 @@ def test_a_lease_is_renewed_unless_it_has_a_stopped_partition_and_ctrl_c_ends_th
     before = leases()
     process = start("run", properties, log=tmp_path / "log")
     try:
-        for count in range(8):
+        count = 0
+
+        def a_lease_outlives_its_length() -> bool:
+            nonlocal count
+            count += 10
             pair.a.write(topic, some_records(10))
-            until(_mirrored(pair, topic, 10 * count + 10))
-            time.sleep(0.5)
+            until(_mirrored(pair, topic, count))
             pair.b.write(signals_topic("A"), [Record(0, 0, b"of another run", b"{}")], PROGRESS)  # and version
-        (lease,) = leases() - before - {b"of another run"}
+            reported: dict[bytes, list[int]] = {}
+            for record in pair.b.read(signals_topic("A"), PROGRESS):
+                if record.key and record.key not in before | {b"of another run"}:
+                    reported.setdefault(record.key, []).append(record.timestamp)
+            return any(max(times) - min(times) > 4000 for times in reported.values())
+
+        until(a_lease_outlives_its_length, every=0.5)
+        renewed = leases()
         pair.b.write(f"A.{topic}", some_records(1))
         pair.a.write(topic, some_records(10))
-        until(lambda: len(leases() - before) > 3)
-        assert lease in leases()
+        until(lambda: len(leases() - renewed) >= 2)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=PATIENCE) == 0, (tmp_path / "log").read_text()
     finally:

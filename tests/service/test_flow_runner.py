@@ -10,6 +10,7 @@ from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_runner import FlowRunner
 from service.fakes import FLOW, FakeEngine, FakeLedger, partitions
 from service.runner import until
+from waiting import PATIENCE
 
 PARTS = ("_signals.follow", "_watcher.run", "_checker.run", "_status_writer.run")
 
@@ -30,7 +31,7 @@ def test_a_part_that_dies_ends_the_flow_with_its_error(monkeypatch: pytest.Monke
         task = asyncio.create_task(runner.run())
         await until(lambda: len(engine.running()) == 1)
         die.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(ExceptionGroup) as raised:
                 await task
         (error,) = raised.value.exceptions
@@ -69,7 +70,7 @@ def test_a_flow_that_is_stopped_ends_even_if_a_part_swallows_a_cancellation(monk
         task = asyncio.create_task(runner.run())
         await asyncio.sleep(0)
         await runner.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await task
         runner.close()
 

@@ -19,6 +19,7 @@ from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTIT
 from heliograph.wire.topic_requests import NewTopic, create_topics
 from logs import Pair, on, some_records
 from service.runner import running, until
+from waiting import async_until
 
 PARTITION = MirrorPartition("t", "A.t", 0)
 ID, OTHER = uuid.uuid4(), uuid.uuid4()
@@ -68,8 +69,7 @@ def test_a_flow_has_caught_up_when_its_mirrors_hold_everything(pair: Pair, topic
             await runner.set_goals()
             await until(lambda: not runner.behind())
             await asyncio.to_thread(pair.b.delete, mirror)
-            while not await runner.caught_up():
-                await asyncio.sleep(0.05)
+            await async_until(runner.caught_up, every=0.05)
             assert await asyncio.to_thread(pair.b.bounds, mirror) == (0, 100)
 
     asyncio.run(main())

@@ -19,6 +19,7 @@ from heliograph.wire.coordinators import GROUP, coordinators
 from heliograph.wire.errors import Unreachable
 from heliograph.wire.topic_requests import describe_configs
 from logs import PATIENCE
+from waiting import async_until
 from wire.scripted_broker import Answer, Close, ScriptedCluster, Silence, scripted_cluster
 
 
@@ -26,6 +27,7 @@ from wire.scripted_broker import Answer, Close, ScriptedCluster, Silence, script
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test needs a broker to be silent for long; what is silent stays silent."""
     monkeypatch.setattr("heliograph.wire.cluster._ANSWER_HEAD_START", 0.05)
+    monkeypatch.setattr("heliograph.wire.cluster._HEAVY_HEAD_START", 0.05)
     monkeypatch.setattr("heliograph.wire.cluster._CONNECT_HEAD_START", 0.05)
 
 
@@ -107,14 +109,22 @@ def test_a_broker_that_hangs_after_the_start_does_not_stall_metadata() -> None:
 
 def test_a_bootstrap_server_that_hangs_does_not_stall_the_start() -> None:
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
-        cluster.brokers[0].is_hung = True
-        await client.connect()
-        assert len(cluster.brokers[0].received(ApiVersionsRequest)) == 1
+        first, second = cluster.brokers
+        first.is_hung = True
+        asked = asyncio.Event()
+        second.script(ApiVersionsRequest, Answer(second.api_versions, when=asked))
+        connecting = asyncio.create_task(client.connect())
+        await async_until(lambda: first.received(ApiVersionsRequest))
+        asked.set()
+        await connecting
+        assert len(first.received(ApiVersionsRequest)) == 1
 
     _run(test)
 
 
-def test_another_bootstrap_server_is_asked_after_one_that_answers_no_metadata() -> None:
+def test_another_bootstrap_server_is_asked_after_one_that_answers_no_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.wire.cluster._CONNECT_HEAD_START", PATIENCE)
+
     async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
         cluster.brokers[0].script(MetadataRequest, Close())
         with pytest.raises(Unreachable):

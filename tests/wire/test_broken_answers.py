@@ -227,6 +227,8 @@ def test_a_leader_that_is_silent_does_not_hold_up_the_partitions_of_others(monke
         cluster.brokers[0].script(ListOffsetsRequest, Answer(_offsets(0, 7)))
         cluster.brokers[1].script(ListOffsetsRequest, Silence())
         topics = (await client.metadata(["t", "u"])).topics
+        for broker in (0, 1):
+            await client.connection(broker)  # so that one request, and not a handshake, has two seconds
         ends = await list_offsets(client, topics, [("t", 0), ("u", 0)], LATEST, False)
         assert ends["t", 0] == 7
         assert "broker 1 does not answer" in str(ends["u", 0])

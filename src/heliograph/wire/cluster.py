@@ -24,7 +24,7 @@ NO_ID = uuid.UUID(int=0)
 # Seconds until the next address, or the next broker, is asked as well.
 _CONNECT_HEAD_START = 0.5
 _ANSWER_HEAD_START = 2.0
-HEAVY_HEAD_START = 10.0  # for requests about all topics
+_HEAVY_HEAD_START = 10.0  # for requests about all topics
 _RECONNECT_BACKOFF = 1.0
 
 
@@ -82,7 +82,7 @@ class ClusterClient:
         # Version 0 cannot ask for no topics, 4 is the first that can forbid creating them.
         answer = await self.ask_any(
             lambda connection: connection.request(request, newest=12, oldest=4),
-            HEAVY_HEAD_START if topics is None else _ANSWER_HEAD_START,
+            is_heavy=topics is None,
         )
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         self._controller = answer.controller_id
@@ -93,12 +93,12 @@ class ClusterClient:
             {topic.name: _topic(topic) for topic in answer.topics if topic.name is not None},
         )
 
-    async def ask_any(self, ask: Callable[[Connection], Awaitable[T]], head_start: float = _ANSWER_HEAD_START) -> T:
+    async def ask_any(self, ask: Callable[[Connection], Awaitable[T]], is_heavy: bool = False) -> T:
         """Returns the answer to requests that any broker can answer, and that may be sent twice.
 
-        The broker that answered last is asked first. When it fails or is silent for `head_start` seconds, the next one
-        is asked as well, and the first answer counts. Raises the error, or Unreachable with all of them, when none
-        answers.
+        The broker that answered last is asked first. When it fails or is silent for a moment, longer if the request
+        `is_heavy`, the next one is asked as well, and the first answer counts. Raises the error, or Unreachable with
+        all of them, when none answers.
         """
 
         async def attempt(connect: Callable[[], Awaitable[Connection]]) -> tuple[Connection, T]:
@@ -117,6 +117,7 @@ class ClusterClient:
                     task = asyncio.create_task(attempt(candidates.popleft()))
                     task.add_done_callback(_retrieve_exception)
                     waiting.add(task)
+                head_start = _HEAVY_HEAD_START if is_heavy else _ANSWER_HEAD_START
                 timeout = head_start if candidates else None
                 done, waiting = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:

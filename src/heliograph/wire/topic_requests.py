@@ -13,7 +13,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
 )
 
-from heliograph.wire.cluster import HEAVY_HEAD_START, ClusterClient
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ async def describe_configs(client: ClusterClient, names: Collection[str]) -> dic
         include_synonyms=False,
         include_documentation=False,
     )
-    answer = await client.ask_any(lambda connection: connection.request(request, newest=4, oldest=1), HEAVY_HEAD_START)
+    answer = await client.ask_any(lambda connection: connection.request(request, newest=4, oldest=1), is_heavy=True)
     return {
         result.resource_name: BrokerError(result.error_code, result.error_message)
         if result.error_code
