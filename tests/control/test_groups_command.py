@@ -168,7 +168,7 @@ def test_mirrors_topics_and_offsets_that_are_not_there(pair: Pair, topic: str) -
         mirror = (await client.metadata([f"A.{names['taken']}"])).topics[f"A.{names['taken']}"]
         source = on_source.topics[names["taken"]]
         interval = Interval(12, 15, 0, id_text(source.id))
-        await Ledger(client, "A").write([JournalEntry((names["taken"], 0), id_text(mirror.id), (interval,))])
+        await Ledger(client, "A").append([JournalEntry((names["taken"], 0), id_text(mirror.id), (interval,))])
 
     on_source = on(pair.a, lambda client: client.metadata([names["taken"]]))
     on(pair.b, take_over)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -89,7 +90,7 @@ def _id(log: Any, topic: str) -> str:
 
 
 async def _put(ledger: Ledger, target: int, source: int, count: int = 1) -> None:
-    await ledger.write([JournalEntry(PLACE, "m", (Interval(target, source, count, "s"),))])
+    await ledger.append([JournalEntry(PLACE, "m", (Interval(target, source, count, "s"),))])
 
 
 async def _all(ledger: Ledger) -> list[Interval]:
@@ -310,20 +311,49 @@ def test_a_late_decision_does_not_count_and_its_author_knows(pair: Pair, topic: 
         await fast.catch_up()
         await slow.catch_up()
         seen = slow.next_offset
-        assert await fast.decide([decision], fast.next_offset) == []
+        assert await fast.append([replace(decision, seen=fast.next_offset)]) == []
         for row in _rows(range(10)):
-            await fast.write([JournalEntry(PLACE, "m", (row,))])
-        assert await slow.decide([decision], seen) == [decision]
+            await fast.append([JournalEntry(PLACE, "m", (row,))])
+        late = replace(decision, seen=seen)
+        assert await slow.append([late]) == [late]
         reader = Ledger(target, topic)
         await reader.catch_up()
         assert await _all(reader) == await _all(slow) == _rows(range(10))
         # Who has read everything decides; its own entries of the same moment do not speak against that.
         cut = JournalEntry(PLACE, "m", (Interval(5, 100, 0, "s"),))
         seen = slow.next_offset
-        await slow.write([JournalEntry(PLACE, "m", (Interval(4, 8, 1, "s"),))])
-        assert await slow.decide([cut], seen) == []
+        await slow.append([JournalEntry(PLACE, "m", (Interval(4, 8, 1, "s"),))])
+        assert await slow.append([replace(cut, seen=seen)]) == []
         await reader.catch_up()
         assert await _all(reader) == [*_rows(range(5)), cut.intervals[0]]
+
+    _with_clients(_flow(pair, topic), do)
+
+
+def test_who_writes_alone_does_not_read_its_entries_again(pair: Pair, topic: str) -> None:
+    async def do(_source: ClusterClient, target: ClusterClient) -> None:
+        ledger, other = Ledger(target, topic), Ledger(target, topic)
+        await ledger.catch_up()
+        seen, fetched = ledger.next_offset, []
+        original = heliograph.wire.records.read
+
+        def counting(*args: Any) -> Any:
+            fetched.append(args)
+            return original(*args)
+
+        with patch("heliograph.copy.ledger.read", counting):
+            for row in _rows(range(10)):
+                assert await ledger.append([JournalEntry(PLACE, "m", (row,), seen=seen)]) == []
+            assert fetched == []
+            await other.catch_up()
+            assert await other.append([JournalEntry(("another", 0), "n", (Interval(0, 0, 1, "s"),))]) == []
+            fetched.clear()
+            row = _rows(range(11))[-1]
+            assert await ledger.append([JournalEntry(PLACE, "m", (row,), seen=seen)]) == [], "of another partition"
+            assert fetched
+        await other.catch_up()
+        assert await _all(other) == await _all(ledger) == _rows(range(11))
+        assert ledger.next_offset == other.next_offset
 
     _with_clients(_flow(pair, topic), do)
 
@@ -336,7 +366,7 @@ def test_packing_with_an_older_state_changes_nothing(pair: Pair, topic: str, mon
     async def do(source: ClusterClient, target: ClusterClient) -> None:
         writer, slow, fast = (Ledger(target, topic) for _ in range(3))
         for row in _rows(range(10)):
-            await writer.write([JournalEntry(PLACE, "m", (row,))])
+            await writer.append([JournalEntry(PLACE, "m", (row,))])
         await slow.catch_up()
 
         async def nothing() -> Any:
@@ -344,14 +374,14 @@ def test_packing_with_an_older_state_changes_nothing(pair: Pair, topic: str, mon
 
         monkeypatch.setattr(slow, "catch_up_locked", nothing)
         for row in _rows(range(10, 20)):
-            await writer.write([JournalEntry(PLACE, "m", (row,))])
+            await writer.append([JournalEntry(PLACE, "m", (row,))])
         assert await Packer(flow, source, target, fast).pack() == 1
         assert await Packer(flow, source, target, slow).pack() == 1
         reader = Ledger(target, topic)
         await reader.catch_up()
         assert await _all(reader) == _rows(range(20))
         # The next round deletes what does not count, and the journal's beginning.
-        await writer.write([JournalEntry(PLACE, "m", (row,)) for row in _rows(range(20, 22))])
+        await writer.append([JournalEntry(PLACE, "m", (row,)) for row in _rows(range(20, 22))])
         packer = Packer(flow, source, target, reader)
         assert await packer.pack() == 1
         assert await packer.pack() == 0
@@ -383,7 +413,7 @@ def test_a_crash_while_packing_leaves_the_old_form_or_the_new(
             new = _rows(range(len(whole), len(whole) + 7))
             whole += new
             for row in new:
-                await writer.write([JournalEntry(PLACE, "m", (row,))])
+                await writer.append([JournalEntry(PLACE, "m", (row,))])
             writes.clear()
             for name in ("append_records", "write_records"):
                 real = getattr(heliograph.wire.records, name)
@@ -448,12 +478,12 @@ def test_decisions_count_again_in_a_topic_that_is_created_again(pair: Pair, topi
             await _put(other, row.target, row.source)
         await ledger.catch_up()
         decision = JournalEntry(PLACE, "m", (Interval(5, 20, 0, "s"),))
-        assert await ledger.decide([decision], ledger.next_offset) == []
+        assert await ledger.append([replace(decision, seen=ledger.next_offset)]) == []
         await asyncio.to_thread(pair.b.delete, ledger.topic)
         await ensure_internal_topics(flow, source, target)
         await ledger.catch_up()
         decision = JournalEntry(PLACE, "m", (Interval(5, 30, 0, "s"),))
-        assert await ledger.decide([decision], ledger.next_offset) == []
+        assert await ledger.append([replace(decision, seen=ledger.next_offset)]) == []
         assert ledger.of(PLACE, "m").last() == decision.intervals[0]
 
     _with_clients(flow, do)

@@ -105,7 +105,7 @@ def _copied_by_mm2(pair: Pair, topic: str, *, aborted_too: bool, syncs: bool) ->
             ids["source"] = id_text((await source.metadata([topic])).topics[topic].id)
         ids["mirror"] = id_text((await target.metadata([f"A.{topic}"])).topics[f"A.{topic}"].id)
         begins = Interval(len(copies), end, 0, ids["source"])
-        await Ledger(target, "A").write([JournalEntry((topic, 0), ids["mirror"], (begins,))])
+        await Ledger(target, "A").append([JournalEntry((topic, 0), ids["mirror"], (begins,))])
 
     on(pair.b, take_over)
     if syncs:

@@ -146,7 +146,7 @@ class Logs:
         facts = PartitionFacts(self.source_start, self.source_end, 0, self.mirror_end, "id", "m", is_sure=True)
         decision = next_position(self.intervals, facts, policies)
         assert isinstance(decision, Resume), decision
-        candidate = Candidate(cursor, facts, decision, self.intervals)
+        candidate = Candidate(cursor, facts, decision, self.intervals, 0)
         lost: list[str] = []
         clusters = Simulated(self, search_bytes)
         passed = asyncio.run(

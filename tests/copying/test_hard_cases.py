@@ -99,7 +99,7 @@ def test_thousands_of_new_mirrors_are_recorded_at_once(pair: Pair, topic: str) -
 
     async def main() -> None:
         client = ClusterClient(pair.b.cluster)
-        await Ledger(client, "A").write([JournalEntry(place, "m" * 32, (interval,)) for place, interval in entries])
+        await Ledger(client, "A").append([JournalEntry(place, "m" * 32, (interval,)) for place, interval in entries])
         again = Ledger(client, "A")
         await again.catch_up()
         assert all(list(again.of(place, "m" * 32)) == [interval] for place, interval in entries)

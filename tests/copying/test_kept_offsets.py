@@ -196,7 +196,7 @@ def test_an_extra_marker_before_planned_gaps_hides_no_record(pair: Pair, topic: 
         ((mirror_id, known),) = ledger.all_of((topic, 0)).items()
         source_id = next(iter(known)).source_id
         ahead = [Interval(5 + 5 * n, 5 + 5 * n, 4, source_id, n) for n in range(3)]
-        await ledger.write([JournalEntry((topic, 0), mirror_id, tuple(ahead), "heliograph.A->B.0")])
+        await ledger.append([JournalEntry((topic, 0), mirror_id, tuple(ahead), "heliograph.A->B.0")])
         client.close()
 
     asyncio.run(plan())

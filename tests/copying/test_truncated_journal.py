@@ -18,7 +18,7 @@ def test_what_a_new_leader_has_in_the_place_of_what_was_read_is_read_again() -> 
 
     def write(author: Ledger, numbers: range, step: int) -> None:
         for number in numbers:
-            do(author.write([JournalEntry(PLACE, "m", (Interval(number * 10, number * step, 10, "s"),))]))
+            do(author.append([JournalEntry(PLACE, "m", (Interval(number * 10, number * step, 10, "s"),))]))
 
     def rows(reader: Ledger) -> list[Interval]:
         return list(do(reader.ask(PLACE, "m", lambda intervals: list(intervals))))

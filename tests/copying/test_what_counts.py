@@ -17,9 +17,9 @@ def _source_of(number: int) -> int:
     return number + number // 9
 
 
-def _plan(start: int, end: int) -> JournalEntry:
+def _plan(start: int, end: int, seen: int | None = None) -> JournalEntry:
     rows = [Interval(at, _source_of(at), 9, "s") for at in range(start, end, 9)]
-    return JournalEntry(PLACE, "m", tuple(rows))
+    return JournalEntry(PLACE, "m", tuple(rows), seen=seen)
 
 
 def _decision(target: int, seen: int) -> JournalEntry:
@@ -36,7 +36,7 @@ class Journal:
         counts = self.state.accepts(entry, Author(author, number))
         if counts:
             self.state.intervals.put(entry.intervals)
-        self.state.advance(Record(self.end, 0, b"", b""), Author(author, number))
+            self.state.advance(Record(self.end, 0, b"", b""), Author(author, number))
         self.end += 1
         return counts
 
@@ -75,6 +75,21 @@ def test_an_entry_that_was_given_up_and_lands_behind_a_later_one_does_not_count(
     assert not journal.read("one", 1, _decision(90, 1))
     assert not journal.read("one", 2, JournalEntry(PLACE, "m", (Interval(90, 90, 90, "s"),)))
     assert journal.read("one", 4, _plan(180, 270))
+    journal.check(270)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_plan_of_a_copier_that_has_crashed_does_not_replace_that_of_its_successor(packed: bool) -> None:
+    """It lands when the successor, which has not seen it, has planned otherwise."""
+    journal = Journal()
+    assert journal.read("crashed", 0, _decision(0, 0))
+    assert journal.read("successor", 0, _decision(0, 1))
+    assert journal.read("successor", 1, _plan(0, 180, seen=1))
+    if packed:
+        journal.pack()
+    late = JournalEntry(PLACE, "m", (Interval(0, 50, 90, "s"),), seen=0)
+    assert not journal.read("crashed", 1, late)
+    assert journal.read("successor", 2, _plan(180, 270, seen=1)), "an entry that does not count rejects no other"
     journal.check(270)
 
 

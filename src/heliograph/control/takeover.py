@@ -107,19 +107,19 @@ async def take_over(
     if outcome.taken and not dry:
         by_partition = {mirror.partition: mirror for mirror in mirrors}
         await _make_faithful(target, {taken.partition.mirror for taken in outcome.taken})
-        entries = {_entry(taken, by_partition[taken.partition]): taken for taken in outcome.taken}
-        for entry in await ledger.decide(list(entries), seen):
+        entries = {_entry(taken, by_partition[taken.partition], seen): taken for taken in outcome.taken}
+        for entry in await ledger.append(list(entries)):
             outcome.taken.remove(entries[entry])
             reason = "another process has written to the ledger about it meanwhile; it is looked at again"
             outcome.refused[entries[entry].partition] = reason
     return outcome
 
 
-def _entry(taken: TakenOverMirror, mirror: ForeignMirror) -> JournalEntry:
+def _entry(taken: TakenOverMirror, mirror: ForeignMirror, seen: int) -> JournalEntry:
     place = (taken.partition.topic, taken.partition.partition)
     source_id = id_text(mirror.topic.id)
     begins = Interval(taken.mirror_end, taken.source, 0, source_id, taken.foreign_offsets_before)
-    return JournalEntry(place, id_text(mirror.mirror.id), (begins,))
+    return JournalEntry(place, id_text(mirror.mirror.id), (begins,), seen=seen)
 
 
 def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:

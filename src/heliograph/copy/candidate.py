@@ -16,6 +16,7 @@ class Candidate:
     facts: PartitionFacts
     decision: Resume
     intervals: Intervals  # of the mirror, as far as they are in the ledger
+    seen: int  # the journal offset up to which they were read
     epoch: int = -1  # leader epoch of the source's last copied record
     corrections: list[Interval] = field(default_factory=list)  # to be recorded before copying
     verify_again: bool = False  # the corrections are recorded first, and then all is looked at again
@@ -102,6 +103,7 @@ class Candidate:
             decision.foreign_offsets_before,
             decision.preserves_offsets,
             self.intervals,
+            self.seen,
             facts.source_start,
             facts.mirror_start,
             facts.mirror_start == facts.mirror_end or is_filling,

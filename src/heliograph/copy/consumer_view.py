@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 
 from heliograph.copy.classify import Classified, OutgoingBatch, Rules, classify
 from heliograph.model.partitions import TopicPartition
+from heliograph.wire.batches import split
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchPartition, Limits, fetch
@@ -54,6 +57,11 @@ async def visible(
         if got.error:
             raise BrokerError(got.error)
         classified = classify(got.data, start, -1, rules, got.aborted)
+        if committed_only and not got.data:
+            # The broker returns nothing where compaction has left no batch before an open transaction.
+            (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0), READ_UNCOMMITTED)
+            if any(batch.base_offset >= end for batch in islice(split(got.data), 1)):
+                classified = replace(classified, next_source=end)
         yield classified
         if classified.problem is not None or classified.next_source == start:
             return

@@ -39,6 +39,7 @@ class ResumePoint:
     foreign_offsets_before: int = 0
     preserves_offsets: bool = False
     intervals: Intervals = field(default_factory=Intervals)
+    seen: int = 0  # the journal offset up to which they were read
     source_start: int = 0
     mirror_start: int = 0
     mirror_is_empty: bool = False
@@ -105,7 +106,9 @@ class Cursor:
         self.has_started = True
         self.previous = None
         self.source.resume(point.source_start, position.source, position.epoch)
-        self.mirror.resume(point.mirror_start, point.filler_end, point.mirror_is_empty, preserves, point.intervals)
+        self.mirror.resume(
+            point.mirror_start, point.filler_end, point.mirror_is_empty, preserves, point.intervals, point.seen
+        )
         self.sending.start(position.target, point.foreign_offsets_before)
         self.retry.started()
         self.state = State.COPYING

@@ -33,22 +33,31 @@ from heliograph.model.pages import NOT_HERE, Page
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError
-from heliograph.wire.records import Record, bounds, own_topic, read, read_all, write
+from heliograph.wire.records import Record, append_records, bounds, now, own_topic, read, read_all
 
 log = logging.getLogger(__name__)
 
 Known = dict[str, Intervals]  # by mirror id
 T = TypeVar("T")
+OVERTAKEN = "another process has written to the ledger about this mirror partition"
 _AROUND = 200  # intervals that a lease gets of a mirror partition, from its position on
 
 
 class Ledger:
-    def __init__(self, target: ClusterClient, source_alias: str, handed: Handed | None = None) -> None:
+    def __init__(
+        self,
+        target: ClusterClient,
+        source_alias: str,
+        handed: Handed | None = None,
+        *,
+        memory: LedgerMemory | None = None,
+        awaited: dict[bytes, bool] | None = None,
+    ) -> None:
         self._target = target
         self._source_alias = source_alias
         self.topic = ledger_topic(source_alias)
         self._earlier_topic = intervals_topic(source_alias)
-        self._memory = LedgerMemory(handed)
+        self._memory = memory or LedgerMemory(handed)
         self.index = Index()
         self.is_converted = True  # or the topic of an earlier version has entries that are not packed yet
         self.earlier_end = -1  # where that topic ended
@@ -59,7 +68,7 @@ class Ledger:
         self._is_read = handed is not None
         self._author = uuid.uuid4().hex[:12]
         self._numbers = count()
-        self._awaited: dict[bytes, bool] = {}  # decisions that are written and not read yet, and whether they count
+        self._awaited = {} if awaited is None else awaited  # own entries on their way, and whether they count
         self.reading = asyncio.Lock()
 
     @property
@@ -155,10 +164,9 @@ class Ledger:
 
     async def _recall(self, partitions: set[TopicPartition]) -> None:
         """What was known of them stays until everything is read: other tasks may use it meanwhile."""
-        reader = Ledger(self._target, self._source_alias)
-        reader._memory, reader._awaited = self._memory.reader(partitions), self._awaited
-        await reader.catch_up_locked()
-        self._memory.replace_partitions(reader._memory)
+        memory = self._memory.reader(partitions)
+        await Ledger(self._target, self._source_alias, memory=memory, awaited=self._awaited).catch_up_locked()
+        self._memory.replace_partitions(memory)
 
     def _reads(self, partition: TopicPartition) -> bool:
         return self._memory.only is None or partition in self._memory.only
@@ -212,21 +220,24 @@ class Ledger:
 
     async def _read_journal(self, topic: Topic, start: int, end: int) -> None:
         async for record in read(self._target, topic, JOURNAL, start, end):
-            self._last_key = record.key
-            if record.key is None or record.value is None:
-                continue
-            partition, author = about(record.key)
-            if not self._reads(partition):
-                continue
-            entry = from_record(record.key, record.value)
-            state = self._memory.state(entry.partition, entry.mirror_id)
-            if record.offset <= state.written:
-                continue
-            is_accepted = state.accepts(entry, author)
-            if record.key in self._awaited:
-                self._awaited[record.key] = is_accepted
-            if not is_accepted or await self._put(entry):
-                state.advance(record, author)
+            await self._take(record)
+
+    async def _take(self, record: Record) -> None:
+        """Apply a record of the journal, if it counts."""
+        self._last_key = record.key
+        if record.key is None or record.value is None:
+            return
+        partition, author = about(record.key)
+        if not self._reads(partition):
+            return
+        entry = from_record(record.key, record.value)
+        state = self._memory.state(entry.partition, entry.mirror_id)
+        if record.offset <= state.written or not state.accepts(entry, author):
+            return
+        if record.key in self._awaited:
+            self._awaited[record.key] = True
+        if await self._put(entry):
+            state.advance(record, author)
 
     async def _put(self, entry: JournalEntry) -> bool:
         """Apply an entry of the topic, and read the pages that it takes. False if everything about the partition was
@@ -262,30 +273,30 @@ class Ledger:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    async def write(self, entries: Sequence[JournalEntry]) -> None:
-        """Append entries to the journal. Returns when all in-sync replicas have them."""
+    async def append(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
+        """Append entries to the journal. Returns, when all in-sync replicas have them, those that do not count."""
         if not entries:
-            return
-        topic = await own_topic(self._target, self.topic)
-        # Numbered when they are sent: of two entries of one author, the one with the lower number must not land last.
-        records = [to_record(entry, self._author, next(self._numbers)) for entry in entries]
-        await write(self._target, topic, JOURNAL, records)
-        async with self.reading:
-            for entry in entries:
-                await self._put(entry)
-
-    async def decide(self, entries: Sequence[JournalEntry], seen: int) -> list[JournalEntry]:
-        """Append decisions that are based on the journal up to offset `seen`. Returns those that do not count, because
-        others have written about the same mirror partition since."""
-        fenced = [replace(entry, seen=seen) for entry in entries]
-        records = [to_record(entry, self._author, next(self._numbers)) for entry in fenced]
-        if not records:
             return []
-        self._awaited.update(dict.fromkeys((key for key, _value in records), False))
+        # Numbered before anything else runs: of two entries of one author the one that was given later counts.
+        records = [Record(0, now(), *to_record(entry, self._author, next(self._numbers))) for entry in entries]
+        keys = [record.key or b"" for record in records]
+        self._awaited.update(dict.fromkeys(keys, False))
         try:
-            await write(self._target, await own_topic(self._target, self.topic), JOURNAL, records)
-            await self.catch_up()
-            return [entry for entry, (key, _value) in zip(entries, records, strict=True) if not self._awaited[key]]
+            topic = await own_topic(self._target, self.topic)
+            offsets = await append_records(self._target, topic, JOURNAL, records)
+            async with self.reading:
+                await self._take_own(topic, records, offsets)
+            return [entry for entry, key in zip(entries, keys, strict=True) if not self._awaited[key]]
         finally:
-            for key, _value in records:
+            for key in keys:
                 del self._awaited[key]
+
+    async def _take_own(self, topic: Topic, records: Sequence[Record], offsets: Sequence[int]) -> None:
+        """Read own entries, with those of others before them: these decide whether own ones count."""
+        is_same = self._is_read and id_text(topic.id) == self._topic_id
+        if is_same and list(offsets) == list(range(self.next_offset, self.next_offset + len(records))):
+            for record, offset in zip(records, offsets, strict=True):
+                await self._take(replace(record, offset=offset))
+            self.next_offset += len(records)
+        else:
+            await self.catch_up_locked()

@@ -13,7 +13,8 @@ from heliograph.wire.records import Record
 @dataclass(slots=True)
 class LedgerState:
     """Up to the journal's entry at offset `written`, which is by `author`; `written_by_others` is the offset of the
-    last entry that is not."""
+    last entry that is not. Entries that were not accepted are left out: two processes that write about one mirror
+    partition would reject each other's entries for ever."""
 
     intervals: Intervals
     written: int = -1
@@ -25,7 +26,7 @@ class LedgerState:
     written_by_others: int = -1
 
     def accepts(self, entry: JournalEntry, author: Author) -> bool:
-        """Whether the author of a decision had read all that others have written about this mirror partition. An entry
+        """Whether the author of an entry had read all that others have written about this mirror partition. An entry
         that its author has given up, and that lands after a later one of theirs, is not accepted either."""
         is_theirs = bool(author.name) and author.name == self.author.name
         if is_theirs and author.number < self.author.number:
@@ -40,7 +41,7 @@ class LedgerState:
             self.written, self.author, self.written_by_others = end - 1, Author(), -1
 
     def advance(self, record: Record, author: Author) -> None:
-        """The journal is read up to this record."""
+        """The journal is read up to this record, which was accepted."""
         if author.name != self.author.name:
             self.written_by_others, self.author = self.written, author
         elif author.number > self.author.number:

@@ -8,7 +8,7 @@ from heliograph.copy.callbacks import Callbacks
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.dead_letters import park
 from heliograph.copy.lease_clock import LeaseClock
-from heliograph.copy.ledger import Ledger
+from heliograph.copy.ledger import OVERTAKEN, Ledger
 from heliograph.copy.write_ahead import Unrecorded
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Interval
@@ -65,7 +65,8 @@ class LedgerWriter:
         try:
             for recording in due:
                 await self._park(recording.cursor, recording.waiting)
-            await self._ledger.write([entry for recording in due for entry in _entries(recording)])
+            entries = {entry: recording for recording in due if recording.is_current for entry in _entries(recording)}
+            overtaken = {entries[entry].cursor for entry in await self._ledger.append(list(entries))}
         except WireError as error:
             for recording in due:
                 if recording.is_current:
@@ -74,9 +75,13 @@ class LedgerWriter:
                     )
             return
         for recording in due:
-            if recording.is_current:
-                recording.cursor.recorded(len(recording.waiting))
-                self._callbacks.recorded(recording.cursor)
+            if not recording.is_current:
+                continue
+            if recording.cursor in overtaken:
+                self._callbacks.restart(recording.cursor, OVERTAKEN, False)
+                continue
+            recording.cursor.recorded(len(recording.waiting))
+            self._callbacks.recorded(recording.cursor)
 
     async def _park(self, cursor: Cursor, waiting: tuple[Unrecorded, ...]) -> None:
         left_out = [record for unrecorded in waiting for record in unrecorded.left_out]
@@ -94,7 +99,8 @@ def _entries(due: _Due) -> Iterator[JournalEntry]:
     key = due.cursor.key
     for unrecorded in due.waiting:
         for part in _split(unrecorded.intervals):
-            yield JournalEntry((key.topic, key.partition), due.cursor.mirror.topic_id, part, unrecorded.filler)
+            partition, mirror = (key.topic, key.partition), due.cursor.mirror
+            yield JournalEntry(partition, mirror.topic_id, part, unrecorded.filler, mirror.seen)
 
 
 def _split(intervals: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:

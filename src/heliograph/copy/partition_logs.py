@@ -54,16 +54,17 @@ class MirrorLog:
     is_empty: bool = False  # it holds nothing that is to stay
     preserves_offsets: bool = False  # it has the source's offsets
     intervals: Intervals = field(default_factory=Intervals)  # as far as they are in the ledger
+    seen: int = 0  # the journal offset up to which the ledger was read when the position was found
     ledger_loaded: bool = True  # whether the ledger has read all about it
 
     def locate(self, leader: int, topic_id: str) -> None:
         self.leader, self.topic_id = leader, topic_id
 
     def resume(
-        self, start: int, filler_end: int, is_empty: bool, preserves_offsets: bool, intervals: Intervals
+        self, start: int, filler_end: int, is_empty: bool, preserves_offsets: bool, intervals: Intervals, seen: int
     ) -> None:
         self.start, self.filler_end, self.is_empty = start, filler_end, is_empty
-        self.preserves_offsets, self.intervals = preserves_offsets, intervals
+        self.preserves_offsets, self.intervals, self.seen = preserves_offsets, intervals, seen
 
     def ledger_was_loaded(self) -> None:
         self.ledger_loaded = True

@@ -13,7 +13,7 @@ from heliograph.copy.callbacks import Callbacks
 from heliograph.copy.candidate import Candidate
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gap_filler import GapFiller
-from heliograph.copy.ledger import Ledger
+from heliograph.copy.ledger import OVERTAKEN, Ledger
 from heliograph.copy.log_access import BothLogs
 from heliograph.copy.position import NOT_KEPT, Blocked, PartitionFacts, Resume, next_position
 from heliograph.copy.survey import Survey, survey
@@ -47,7 +47,7 @@ async def resume(
     # Before the high watermarks: they reach what is in the logs now, unless replicas are slow.
     ends = await log_ends(target, mirrors.topics, mirror_partitions)
     surveys = await survey(flow, source, target, ledger, partitions, sources.topics, mirrors.topics)
-    read_to = ledger.next_offset
+    seen = ledger.next_offset
     facts: list[tuple[Cursor, PartitionFacts]] = []
     for cursor, surveyed, mirror_partition in zip(cursors, surveys, mirror_partitions, strict=True):
         if why := _not_ready(surveyed, ends.get(mirror_partition)):
@@ -55,13 +55,13 @@ async def resume(
             continue
         cursor.locate(surveyed)
         facts.append((cursor, _facts_for(cursor, surveyed)))
-    candidates = await _decide_all(facts, flow.policies, ledger, callbacks)
+    candidates = await _decide_all(facts, flow.policies, ledger, seen, callbacks)
     logs = BothLogs(source, sources, target, mirrors, ledger, flow.reading.committed_only, flow.buffer_memory)
     passed = await verified(candidates, logs, flow.policies, callbacks.restart)
     refused = [
         candidate for candidate in candidates if candidate.cursor.refusal is not None
     ]  # their groups are translated all the same
-    passed = await _record(passed, refused, ledger, read_to, callbacks)
+    passed = await _record(passed, refused, ledger, callbacks)
     for candidate in passed:
         _report(candidate, callbacks.notice)
         if candidate.verify_again:
@@ -128,7 +128,7 @@ def _continues_after(intervals: Intervals, mirror_offset: int) -> bool:
 
 
 async def _decide_all(
-    facts: list[tuple[Cursor, PartitionFacts]], policies: Policies, ledger: Ledger, callbacks: Callbacks
+    facts: list[tuple[Cursor, PartitionFacts]], policies: Policies, ledger: Ledger, seen: int, callbacks: Callbacks
 ) -> list[Candidate]:
     candidates = []
     for cursor, partition_facts in facts:
@@ -140,7 +140,7 @@ async def _decide_all(
             if cursor.retry.must_verify:  # it was reported with the first look
                 events = tuple(event for event in decision.events if event[0] != NOT_KEPT)
                 decision = replace(decision, events=events)
-            candidates.append(Candidate(cursor, partition_facts, decision, ledger.of(partition, mirror_id)))
+            candidates.append(Candidate(cursor, partition_facts, decision, ledger.of(partition, mirror_id), seen))
         elif decision.final:
             cursor.give_up(decision.reason, decision.text, decision.source_offset, partition_facts.mirror_end)
         else:
@@ -155,26 +155,24 @@ def _decide(facts: PartitionFacts, policies: Policies, intervals: Intervals) -> 
 
 
 async def _record(
-    passed: list[Candidate], refused: list[Candidate], ledger: Ledger, read_to: int, callbacks: Callbacks
+    passed: list[Candidate], refused: list[Candidate], ledger: Ledger, callbacks: Callbacks
 ) -> list[Candidate]:
     """Write corrections and new intervals to the ledger.
 
-    If another process has written about the same mirror partition since the ledger was read up to `read_to`, its entry
-    counts, and the position must be found again. Returns the others.
+    If another process has written about the same mirror partition since the ledger was read, its entry counts, and the
+    position must be found again. Returns the others.
     """
     new_intervals = [
         (candidate, correction) for candidate in (*refused, *passed) for correction in candidate.corrections
     ]
     new_intervals += [(candidate, candidate.decision.new) for candidate in passed if candidate.decision.new is not None]
-    entries = [
-        (JournalEntry(candidate.source_partition, candidate.facts.mirror_id, (interval,)), candidate)
+    entries = {
+        JournalEntry(candidate.source_partition, candidate.facts.mirror_id, (interval,), seen=candidate.seen): candidate
         for candidate, interval in new_intervals
-    ]
-    await ledger.write([entry for entry, _candidate in entries if entry.intervals[0].count > 0])
-    decided = {entry: candidate for entry, candidate in entries if entry.intervals[0].count == 0}
-    overtaken = {decided[entry].cursor for entry in await ledger.decide(list(decided), read_to)}
+    }
+    overtaken = {entries[entry].cursor for entry in await ledger.append(list(entries))}
     for cursor in overtaken:
-        callbacks.restart(cursor, "another process has written to the ledger about this mirror partition", False)
+        callbacks.restart(cursor, OVERTAKEN, False)
     return [
         candidate
         for candidate in passed

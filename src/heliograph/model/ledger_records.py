@@ -32,8 +32,8 @@ class JournalEntry:
 
     - `mirror_id`: topic id of the mirror. Intervals of a deleted mirror say nothing about the next one.
     - `filler`: common name of the transactional ids that fill the gaps.
-    - `seen`: the journal offset up to which the author had read. A decision counts only if that covers all entries of
-      others about this mirror partition; None for what always counts.
+    - `seen`: the journal offset up to which the author had read when it found its position. The entry counts only if
+      that covers all entries of others about this mirror partition; None for what always counts.
     """
 
     partition: TopicPartition

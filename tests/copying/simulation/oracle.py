@@ -23,15 +23,10 @@ class History:
     limited: bool = False
     checked: tuple[object, ...] = ()
 
-    @property
-    def differing(self) -> bool:
-        """Two may have planned different things for the same stretch: a known limit, which is reported."""
-        return self.overlapped and self.compacted
-
 
 def check_any_time(world: World, history: History) -> None:
     """Whatever runs now."""
-    if history.source_truncated or history.expired or history.differing or history.checked == world.fingerprint():
+    if history.source_truncated or history.expired or history.checked == world.fingerprint():
         return
     history.checked = world.fingerprint()
     copied = [(record.offset, record.value) for record in world.mirror.visible()]
@@ -44,9 +39,7 @@ def check_settled(world: World, history: History) -> None:
     copied = [(record.offset, record.value) for record in world.mirror.visible()]
     present = [record.value for record in world.log.visible()]
     assert _is_within(present, [value for _offset, value in copied]), f"of {present} the mirror has only {copied}"
-    if history.differing:
-        _check_repeated(world, [value for _offset, value in copied])
-    elif history.source_truncated or history.expired:
+    if history.source_truncated or history.expired:
         _check_readers(world, [value for _offset, value in copied])
         _check_repeated(world, [value for _offset, value in copied])
     else:
