@@ -45,6 +45,7 @@ $(STAMP): requirements.lock pyproject.toml | check-python
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m heliograph.wire.kernels.loading || true  # compiled ahead; otherwise the first start does it
 	@touch $(STAMP)
 
 # A class data archive halves the start of Spark's JVM. It is optional, so its failure is ignored.

@@ -1,6 +1,7 @@
 """Real clusters for all tests, started once per run and shared. Each test uses topics of its own."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,11 +9,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from heliograph.sandbox import ClusterSpec, Sandbox
+from heliograph.wire.kernels import loading
 from logs import Log, Pair
 from process_starters import starts_processes
 
 _numbers = itertools.count(1)
 _LONG = {"faults", "monitoring", "rest", "running"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_code() -> None:
+    """As in a process that copies. COMPILED=off in the environment: Python alone joins batches, in all tests."""
+    if os.environ.get("COMPILED") != "off":
+        assert loading.load()
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ class Schedules(RuleBasedStateMachine):
     ) -> None:
         self.hazards = hazards
         policies = Policies(data_loss=data_loss, foreign_writer=foreign)
-        self.world = World(Choices(seed, fetch, join, may_raise, policies))
+        self.world = World(Choices(seed, fetch, join, seed % 2 == 0, may_raise, policies))
         self.history = History()
         self.values = 0
         self.may_land = 0.0  # until when something that a dead copier has sent may land

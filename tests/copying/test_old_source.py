@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from copying.lease import copy, only, settled
-from heliograph.model.flow import FAIL, Policies, Reading
+from heliograph.model.flow import FAIL, Policies, Reading, Writing
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.consumer_groups import (
     DEAD,
@@ -35,6 +35,7 @@ def test_records_of_a_1_1_cluster_are_copied_as_they_are(old: Log, pair: Pair, t
     for partition in range(2):
         old.write(topic, some_records(300), partition, codec=codec)
     flow = only(replace(pair.flow(), source=replace(old.cluster, alias="old")), topic)
+    flow = replace(flow, writing=Writing(join_up_to=0))
     assert copy(flow).refusals == ()
     old.write(topic, some_records(20), partition=1, codec=codec)
     assert copy(flow).records == 20

@@ -74,13 +74,14 @@ def _play(pair: Pair, topic: str, producers: Any, steps: list[Plain | Transactio
         producer.commit_transaction() if step.commit else producer.abort_transaction()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(_step, min_size=2, max_size=10),
     compact=st.booleans(),
     on_arrival=st.booleans(),
     fetch=st.sampled_from([700, 5000, 1 << 20]),
     join=st.sampled_from([0, 1000, 1 << 17]),
+    compiled=st.booleans(),
     stops=st.lists(st.integers(0, 60), max_size=3),
     gone=st.just(0) | st.integers(0, 100),
     keep=st.booleans(),
@@ -93,6 +94,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     on_arrival: bool,
     fetch: int,
     join: int,
+    compiled: bool,
     stops: list[int],
     gone: int,
     keep: bool,
@@ -118,7 +120,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
         only(pair.flow(), topic),
         kept_offsets=KeptOffsets(NameFilter((".*",)) if keep else None),
         reading=Reading(max_partition_fetch_bytes=fetch),
-        writing=Writing(join_up_to=join),
+        writing=Writing(join_up_to=join, compiled=compiled),
     )
     for stop in stops:
         copy(flow, _copied_more_than(stop))

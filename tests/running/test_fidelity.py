@@ -4,6 +4,8 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from heliograph.wire.records import encode
 from logs import Pair, Record
 from running.command import heliograph
@@ -36,7 +38,11 @@ def _odd_records(rng: random.Random, count: int) -> list[Record]:
     ]
 
 
-def test_100_000_odd_records_arrive_identical_and_in_the_same_batches(pair: Pair, topic: str, properties: Path) -> None:
+_KEEPS_BATCHES = "heliograph.join = off"
+
+
+@pytest.mark.parametrize("setting", [_KEEPS_BATCHES, "heliograph.compiled.code = off", "heliograph.join = auto"])
+def test_100_000_odd_records_arrive_identical(pair: Pair, topic: str, properties: Path, setting: str) -> None:
     rng = random.Random(3)
     pair.a.create(topic, partitions=_PARTITIONS, message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
     for partition in range(_PARTITIONS):
@@ -47,7 +53,7 @@ def test_100_000_odd_records_arrive_identical_and_in_the_same_batches(pair: Pair
             batches.append(encode(records[:size], rng.randrange(5)))
             del records[:size]
         pair.a.append(topic, batches, partition)
-    properties.write_text(properties.read_text() + "B.producer.batch.size = 0\n")  # or thin batches would be joined
+    properties.write_text(properties.read_text() + f"{setting}\n")
     done = heliograph("run", properties, "--until-caught-up", "--json")
     assert done.returncode == 0, done.stderr
     total = 0
@@ -55,7 +61,7 @@ def test_100_000_odd_records_arrive_identical_and_in_the_same_batches(pair: Pair
         expected = pair.a.read(topic, partition)
         assert pair.b.read(f"A.{topic}", partition) == expected
         boundaries = pair.a.boundaries(topic, partition)
-        assert pair.b.boundaries(f"A.{topic}", partition) == boundaries
+        assert (pair.b.boundaries(f"A.{topic}", partition) == boundaries) == (setting == _KEEPS_BATCHES)
         assert {codec for _count, codec in boundaries} == {"none", "gzip", "snappy", "lz4", "zstd"}
         total += len(expected)
     assert total == _RECORDS

@@ -21,13 +21,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.wire.batches import BadBatch, Batch, batch_at
-from heliograph.wire.recode import LZ4, ZSTD, Builder, DecodedRecord, codec_of, is_abort, join_thin, records_of
+from heliograph.wire.joining import THIN as _THIN
+from heliograph.wire.joining import Joiner, JoinRules
+from heliograph.wire.recode import LZ4, ZSTD, Builder, DecodedRecord, codec_of, is_abort, records_of
 
-# An append costs as much as re-encoding a few dozen records.
-_THIN = 1024
 # Why a batch was re-encoded, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
 TOO_LARGE, REFUSED, NO_ZSTD, THIN = "too-large", "refused", "no-zstd", "thin"
+_JOIN_REASONS = (THIN, STAMPED, HOLES, OVERLAP)  # by number, see wire.joining
 REENCODE_REASONS = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
 
 
@@ -36,7 +37,8 @@ class Rules:
     """What the mirror takes. `max_batch_bytes` is its limit for batches, 0 if not known to matter."""
 
     committed_only: bool = True
-    join_up_to: int = 128 * 1024
+    join_up_to: int = 900_000
+    compiled: bool = True  # use compiled code, where it is there
     max_batch_bytes: int = 0
     zstd: bool = True
     parks: bool = False  # records that the mirror cannot take are parked instead of stopping the partition
@@ -136,31 +138,37 @@ class _Work:
         self._refused_records = refused_records
         # Where records may be refused or must be sent singly, or sizes matter, each record is looked at.
         self._joins_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
-        self._may_join = bool(rules.join_up_to) and self._joins_batches and rules.zstd
+        self._may_join = bool(rules.join_up_to) and not (refused_records or rules.send_singly_until)
         self._joint: _Joint | None = None
         self.done = out.next_source
 
     def take_all(self, data: memoryview) -> None:
+        rules = self._rules
+        joiner = Joiner(
+            data, JoinRules(rules.join_up_to, rules.max_batch_bytes, rules.preserve_offsets, rules.compiled)
+        )
         at = 0
         while (batch := batch_at(data, at)) is not None:
-            at += batch.size
-            if batch.size <= _THIN and self._may_join and (joined := self._join(data, at, batch)) is not None:
+            joined = self._join(joiner, batch, at) if self._may_join else None
+            if joined is not None:
                 at = joined
             else:
                 self._take(batch)
+                at += batch.size
 
-    def _join(self, data: memoryview, at: int, batch: Batch) -> int | None:
-        """Join this batch with the small ones after it. Returns where the next one begins."""
-        if batch.base_offset < self.done:
+    def _join(self, joiner: Joiner, batch: Batch, at: int) -> int | None:
+        """Join this batch with those after it. Returns where the next one begins."""
+        if batch.next_offset <= self.done or (not self._rules.zstd and codec_of(batch) == ZSTD):
             return None
-        joined = join_thin(data, at - batch.size, _THIN, self._rules.join_up_to)
+        aborted_from = -1 if self._aborting else self._aborted[-1][1] if self._aborted else None
+        joined = joiner.join(batch, at, self.done, aborted_from)
         if joined is None:
             return None
         self.flush()
         made = joined.batch
-        self.done = made.base_offset + made.count
-        self.out.epoch = made.leader_epoch
-        self._emit(OutgoingBatch(made, ((made.base_offset, made.count),), self.done, made.leader_epoch, THIN))
+        self.done, self.out.epoch = joined.next_source, made.leader_epoch
+        why = _JOIN_REASONS[joined.why]
+        self._emit(OutgoingBatch(made, joined.runs, self.done, made.leader_epoch, why))
         return joined.end
 
     def _take(self, batch: Batch) -> None:

@@ -27,6 +27,7 @@ from heliograph.copy.work import Outcome, Work
 from heliograph.model.partitions import MirrorPartition, Position, producer_id
 from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.kernels.loading import load_in_background
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +158,9 @@ class Copier:
 
 def run_lease(work: Work, attempt: int) -> Outcome:
     """Run a lease to its end in this thread."""
+
+    if work.flow.writing.compiled and work.flow.writing.join_up_to:
+        load_in_background()
 
     async def main() -> Outcome:
         return await Copier(work, attempt).run()

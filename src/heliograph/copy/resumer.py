@@ -40,7 +40,7 @@ class Resumer:
         self._callbacks = callbacks
         self._wake = asyncio.Event()
         parks = flow.policies.refused_record == CONTINUE
-        self.rules = Rules(flow.reading.committed_only, flow.writing.join_up_to, parks=parks)
+        self.rules = Rules(flow.reading.committed_only, flow.writing.join_up_to, flow.writing.compiled, parks=parks)
 
     def wake(self) -> None:
         """A cursor may be ready to resume."""

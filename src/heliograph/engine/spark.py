@@ -114,6 +114,7 @@ class Engine:
                 # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
                 "spark.python.unix.domain.socket.enabled": "true",
                 "spark.python.unix.domain.socket.dir": folder,
+                "spark.python.daemon.module": "heliograph.engine.worker_daemon",
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.local.dir": folder,

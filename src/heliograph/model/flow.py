@@ -79,7 +79,8 @@ class Writing:
 
     max_request_size: int = MIB
     request_timeout: float = 30.0
-    join_up_to: int = 128 * 1024  # thin batches are joined to this size
+    join_up_to: int = 900_000  # small batches are joined to this size
+    compiled: bool = True  # use compiled code to join them
 
 
 @dataclass(frozen=True, slots=True)

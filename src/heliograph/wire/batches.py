@@ -128,6 +128,16 @@ def one_batch(data: memoryview) -> Batch:
     return Batch(offset, -1, data[_MAGIC_AT], 0, 0, 0, -1, -1, -1, -1, -1, 0, data)
 
 
+def joined_batch(
+    data: memoryview, base_offset: int, leader_epoch: int, base_timestamp: int, max_timestamp: int, count: int
+) -> Batch:
+    """Writes a header before the records in `data`. Its checksum is 0: `rewrite` makes the one that is sent."""
+    fields = 0, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count
+    _BEFORE_CRC.pack_into(data, 0, base_offset, len(data) - LOG_OVERHEAD, leader_epoch, 2, 0)
+    _AFTER_CRC.pack_into(data, _CRC_FROM, *fields)
+    return Batch(base_offset, leader_epoch, 2, 0, *fields, data)
+
+
 def sequence(offset: int) -> int:
     """The sequence number that belongs to a mirror offset: sequences wrap at 2**31."""
     return offset % SEQUENCES

@@ -39,6 +39,7 @@ class Choices:
     seed: int = 0
     fetch: int = 250  # bytes
     join: int = 0
+    compiled: bool = True
     may_raise: bool = True
     policies: Policies = field(default_factory=Policies)
 
@@ -47,7 +48,7 @@ class Choices:
             Cluster("A", (("source", 9092),), request_timeout=10.0),
             Cluster("B", (("target", 9092),), request_timeout=10.0),
             reading=Reading(fetch_max_bytes=4 * MIB, max_partition_fetch_bytes=self.fetch),
-            writing=Writing(request_timeout=10.0, join_up_to=self.join),
+            writing=Writing(request_timeout=10.0, join_up_to=self.join, compiled=self.compiled),
             may_raise_limits=self.may_raise,
             policies=self.policies,
         )

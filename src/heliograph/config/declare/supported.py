@@ -41,6 +41,7 @@ from heliograph.model.flow import (
 T = TypeVar("T")
 
 TRANSLATE, PRESERVE = "translate", "preserve"
+AUTO, OFF = "auto", "off"
 _MODEL = Flow(Cluster("A", ()), Cluster("B", ()))
 _KAFKA = "org.apache.kafka.connect.mirror"
 _FACTOR = kinds.REPLICATION_FACTOR
@@ -105,6 +106,8 @@ CONFIG_PROPERTIES_EXCLUDE = _setting(
 PARTS = _setting("heliograph.parts", subset(SOURCE, CHECKPOINT, HEARTBEAT), (SOURCE, CHECKPOINT, HEARTBEAT))
 PARTITIONS = _setting("heliograph.partitions", kinds.PARTITIONS, "source")
 OFFSETS = _setting("heliograph.offsets", choice(TRANSLATE, PRESERVE), TRANSLATE)
+JOIN = _setting("heliograph.join", choice(AUTO, OFF), AUTO)
+COMPILED_CODE = _setting("heliograph.compiled.code", choice(AUTO, OFF), AUTO)
 PRESERVE_TOPICS = _setting("heliograph.preserve.topics", PATTERNS, ".*")
 PRESERVE_MAX_FILL = _setting("heliograph.preserve.max.fill", whole(0, 2**62), _MODEL.kept_offsets.most_filler)
 PRESERVE_MAX_GAP = _setting("heliograph.preserve.max.gap", whole(0, INT_MAX), _MODEL.kept_offsets.most_gap)

@@ -218,5 +218,6 @@ def _writing(read: _FlowReader) -> Writing:
     return Writing(
         read.get(supported.MAX_REQUEST_SIZE),
         read.get(supported.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
-        read.get(supported.BATCH_SIZE),
+        read.get(supported.BATCH_SIZE) if read.get(supported.JOIN) == supported.AUTO else 0,
+        read.get(supported.COMPILED_CODE) == supported.AUTO,
     )
