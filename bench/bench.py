@@ -1,4 +1,4 @@
-"""The benchmark: Heliograph and MirrorMaker 2 copy the same topics between the same clusters, one after the other.
+"""The benchmark: Heliograph, MirrorMaker 2 and a copier on franz-go copy the same topics, one after the other.
 
 It starts and warms up two fresh clusters. Each workload's topic is written once; then the tools mirror it in turn, for
 several rounds, and everything a tool has written is deleted before the next one starts. `measuring` and `latency`
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import franz_go
 import latency
 import measuring
 import report
@@ -26,7 +27,7 @@ from measuring import PATIENCE, Patience
 from processes import Machine
 from results import Ceiling, Copy, Results, Source
 from stage import Stage
-from tools import TOOLS, Tool
+from tools import TOOLS, Kind, Tool
 from workloads import WORKLOADS, Workload, measure_ceiling, write
 from writers import write_small
 
@@ -36,7 +37,7 @@ from heliograph.wire.errors import WireError
 
 _REPORTS = Path(__file__).parent.parent / "docs" / "benchmarks"
 _LATENCY_TOOLS = ("heliograph", "mm2", "mm2-tuned")
-_QUICK_TOOLS = ("heliograph", "mm2", "mm2-tuned")
+_QUICK_TOOLS = ("heliograph", "franz-go", "mm2", "mm2-tuned")
 _WARM_UP_PARTITIONS = 6
 
 
@@ -81,11 +82,13 @@ SHORTEST = Plan(
 def run(plan: Plan) -> Results:
     """Runs a plan, from the start of the clusters to their end."""
     began, before = time.monotonic(), Machine.now()
+    plan, left_out = _possible(plan)
     results = Results(
         environment=environment(),
         titles={tool.key: tool.title for tool in plan.tools},
         latency_rate=latency.RATE,
         latency_seconds=plan.latency_seconds,
+        left_out=left_out,
     )
     _say("starting two clusters")
     with started() as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
@@ -103,6 +106,20 @@ def run(plan: Plan) -> Results:
     results.seconds = time.monotonic() - began
     results.steal = Machine.now().steal_since(before)
     return results
+
+
+def _possible(plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan without the tools that cannot run on this machine, and a line for each of them."""
+    left_out: list[str] = []
+    if any(tool.kind is Kind.FRANZ_GO for tool in plan.tools):
+        _say("building the copier on franz-go")
+        try:
+            franz_go.program()
+        except franz_go.NotBuilt as reason:
+            left_out.append(f"franz-go: {reason}")
+            _say(f"  left out: {reason}")
+            plan = replace(plan, tools=tuple(tool for tool in plan.tools if tool.kind is not Kind.FRANZ_GO))
+    return plan, left_out
 
 
 def shortest() -> Results:

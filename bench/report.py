@@ -48,7 +48,7 @@ def text(results: Results, plot_file: str | None = None) -> str:
         _ratios(results),
         _latency(results),
         f"## How it is measured\n\n{_HOW}",
-        "\n".join(["## What was left out", "", *([_WARM_UP] if results.warm_up else []), _DISCARDED]),
+        _left_out(results),
         _all_runs(results),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -75,6 +75,11 @@ def _failures(results: Results) -> str:
     if not failures:
         return ""
     return "\n".join(["## Failures", "", *(f"- {_cell(failure)}" for failure in failures)])
+
+
+def _left_out(results: Results) -> str:
+    tools = [f"- {_cell(reason)}" for reason in results.left_out]
+    return "\n".join(["## What was left out", "", *tools, *([_WARM_UP] if results.warm_up else []), _DISCARDED])
 
 
 def _workload(results: Results, source: Source) -> str:

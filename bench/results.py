@@ -95,6 +95,7 @@ class Results:
     ceilings: list[Ceiling] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)  # workloads that could not be measured to their end
+    left_out: list[str] = field(default_factory=list)  # tools that cannot run on this machine, and why
     latency_rate: int = 0
     latency_seconds: float = 0.0
     seconds: float = 0.0

@@ -1,5 +1,6 @@
 """A running tool: started as a user would start it, monitored, stopped; and the end of its log if it fails."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -11,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters import Pair
+from clusters import Pair, client_of, create
 from processes import Tree
-from tools import Tool, command, properties
+from tools import TARGET, Flow, Kind, Tool, command, properties
 from workloads import Workload
 
+from heliograph.sandbox import SandboxCluster
 from heliograph.sandbox.broker import telling_lines
 from heliograph.sandbox.processes import Processes
 
@@ -80,16 +82,24 @@ class Run:
 @contextmanager
 def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str) -> Iterator[Run]:
     """A tool that mirrors one topic, for as long as the block lasts."""
-    file = stage.processes.folder / f"{alias}.properties"
     pair = stage.pair
-    file.write_text(properties(tool, alias, workload, topic, pair.source.bootstrap, pair.target.bootstrap))
+    flow = Flow(alias, TARGET, pair.source.bootstrap, pair.target.bootstrap, topic)
+    if tool.kind is Kind.FRANZ_GO:
+        asyncio.run(_create_mirror(pair.target, flow.mirror, workload.partitions))
+    file = stage.processes.folder / f"{alias}.properties"
+    file.write_text(properties(tool, workload, [flow]))
     log = file.with_suffix(".log")
-    pid = stage.processes.start(alias, command(tool, file), cwd=stage.processes.folder, log=log)
+    pid = stage.processes.start(alias, command(tool, workload, [flow], file), cwd=stage.processes.folder, log=log)
     run = Run(stage, alias, pid, log)
     try:
         yield run
     finally:
         run.stop()
+
+
+async def _create_mirror(cluster: SandboxCluster, topic: str, partitions: int) -> None:
+    async with client_of(cluster) as client:
+        await create(client, topic, partitions)
 
 
 def _kill(pid: int) -> None:
