@@ -12,7 +12,7 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from logfiles import Survey
 from machine import environment
 from measuring import PATIENCE, Patience
 from processes import Machine
-from results import Ceiling, Copy, Results, Source
+from relay import relay
+from results import BOUND_TITLES, Bound, Copy, Limit, Results, Source
 from stage import Stage
 from tools import TOOLS, Kind, Tool
-from workloads import WORKLOADS, Workload, measure_ceiling, write
+from workloads import WORKLOADS, Workload, produce_only, write
 from writers import write_small
 
 from heliograph.sandbox import SandboxCluster
@@ -51,7 +52,7 @@ class Plan:
     scale: float = 1.0
     warm_up: int = 4_000_000
     warm_up_copies: bool = True
-    ceilings: bool = True
+    limits: bool = True
     latency_seconds: float = 20.0
     patience: Patience = PATIENCE
 
@@ -73,7 +74,7 @@ SHORTEST = Plan(
     scale=0.005,
     warm_up=0,
     warm_up_copies=False,
-    ceilings=False,
+    limits=False,
     latency_seconds=0.0,
     patience=Patience(start=60.0, stall=25.0),
 )
@@ -157,16 +158,27 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         _say("  a round that does not count")
         results.warm_up += [_copy(stage, plan, workload, survey, tool, 0) for tool in tools]
     for number in range(1, plan.rounds + 1):
-        if plan.ceilings and workload.ceiling is not None:
-            rate = asyncio.run(measure_ceiling(workload, workload.ceiling, stage.pair.target, records))
-            asyncio.run(clear(stage.pair.target))
-            results.ceilings.append(Ceiling(workload.number, number, rate))
-            _say(f"  round {number}  {'produce only, from memory':<28} {rate:>11,.0f} records/s")
+        if plan.limits:
+            results.limits += _limits(stage, workload, survey, records, number)
         # Each round begins with another tool: none always gets the freshest clusters.
         turn = (number - 1) % len(tools)
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
     asyncio.run(clear(stage.pair.source))
+
+
+def _limits(stage: Stage, workload: Workload, survey: Survey, records: int, number: int) -> Iterator[Limit]:
+    """What bounds every tool, measured in the same round as the tools."""
+    relayed = relay(survey.size)
+    measured = [(Bound.RELAY, survey.visible / relayed.seconds, relayed.cpu / survey.visible * 1e6)]
+    pool = workload.pool
+    for bound, per_batch in ((Bound.PRODUCE_LARGE, pool.per_large_batch), (Bound.PRODUCE, pool.per_batch)):
+        if per_batch is not None:
+            measured.append((bound, *asyncio.run(produce_only(workload, per_batch, stage.pair.target, records))))
+            asyncio.run(clear(stage.pair.target))
+    for bound, rate, cpu in measured:
+        _say(f"  round {number}  {BOUND_TITLES[bound]:<40} {rate:>11,.0f} records/s")
+        yield Limit(workload.number, number, bound, rate, cpu)
 
 
 def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
@@ -187,7 +199,7 @@ def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
 def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool, number: int) -> Copy:
     copied = measuring.copy(stage, workload, survey, tool, number, plan.patience)
     _tidy(stage, keep=(workload.topic,))
-    _say(f"  round {number}  {tool.title:<28} {_outcome(copied)}")
+    _say(f"  round {number}  {tool.title:<40} {_outcome(copied)}")
     return copied
 
 
@@ -213,7 +225,7 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
             outcome = (
                 f"FAILED: {result.failure}" if result.failure else f"p50 {result.p50:,.1f} ms, p99 {result.p99:,.1f} ms"
             )
-            _say(f"  round {number}  {tool.title:<28} {outcome}")
+            _say(f"  round {number}  {tool.title:<40} {outcome}")
 
 
 def _tidy(stage: Stage, keep: Sequence[str]) -> None:

@@ -85,7 +85,7 @@ def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str
     pair = stage.pair
     flow = Flow(alias, TARGET, pair.source.bootstrap, pair.target.bootstrap, topic)
     if tool.kind is Kind.FRANZ_GO:
-        asyncio.run(_create_mirror(pair.target, flow.mirror, workload.partitions))
+        asyncio.run(_create_mirror(pair.target, flow.mirror, workload))
     file = stage.processes.folder / f"{alias}.properties"
     file.write_text(properties(tool, workload, [flow]))
     log = file.with_suffix(".log")
@@ -97,9 +97,11 @@ def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str
         run.stop()
 
 
-async def _create_mirror(cluster: SandboxCluster, topic: str, partitions: int) -> None:
+async def _create_mirror(cluster: SandboxCluster, topic: str, workload: Workload) -> None:
+    """For a tool that does not create mirrors: with the source's limits, and not compacted any further."""
+    size = workload.max_message_bytes
     async with client_of(cluster) as client:
-        await create(client, topic, partitions)
+        await create(client, topic, workload.partitions, [("max.message.bytes", str(size))] if size else ())
 
 
 def _kill(pid: int) -> None:

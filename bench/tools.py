@@ -166,7 +166,8 @@ def command(tool: Tool, workload: Workload, flows: Sequence[Flow], file: Path) -
             return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=_MM2_FLAGS, levels=_LEVELS)
         case Kind.FRANZ_GO:
             copies = [(flow.source_address, flow.target_address, flow.topic, flow.mirror) for flow in flows]
-            return franz_go.command(copies, workload.compression, workload.committed, _FRANZ_GO_BATCH)
+            batch = workload.max_message_bytes or _FRANZ_GO_BATCH
+            return franz_go.command(copies, workload.compression, workload.committed, batch)
 
 
 def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:
@@ -196,9 +197,13 @@ def _expected_in_log(tool: Tool, workload: Workload) -> Iterator[Said]:
 
 
 def _producer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
-    if not tool.producer or workload.compression == "none":
-        return tool.producer
-    return (*tool.producer, ("compression.type", workload.compression))
+    settings = dict(tool.producer)
+    if settings and workload.compression != "none":
+        settings["compression.type"] = workload.compression
+    if workload.max_message_bytes:
+        # Without it a producer rejects records that the topic accepts, whatever else it is tuned for.
+        settings.setdefault("max.request.size", str(workload.max_message_bytes))
+    return tuple(settings.items())
 
 
 def _consumer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
