@@ -92,8 +92,9 @@ def run(plan: Plan) -> Results:
         left_out=left_out,
     )
     _say("starting two clusters")
-    with started() as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
-        stage = Stage(pair, processes)
+    far = any(workload.far for workload in plan.workloads)
+    with started(far) as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
+        stage = Stage.of(pair, processes)
         _warm_up(stage, plan)
         for workload in plan.workloads:
             try:
@@ -101,7 +102,7 @@ def run(plan: Plan) -> Results:
             except (Trouble, WireError) as trouble:
                 results.troubles.append(f"workload {workload.number}: {trouble}")
                 _say(f"  FAILED: {trouble}")
-                _tidy(stage, keep=())
+                _tidy(stage)
         if plan.latency_seconds:
             _measure_latency(stage, plan, results)
     results.seconds = time.monotonic() - began
@@ -150,7 +151,7 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
     records = max(1, round(workload.records * plan.scale))
     _say(f"workload {workload.number}, {workload.name}: writing {records:,} records")
     began = time.monotonic()
-    survey = asyncio.run(write(workload, stage.pair.source, records))
+    survey = _written(stage, workload, records)
     results.sources.append(_source(workload, survey, time.monotonic() - began))
     _say(f"  {survey.visible:,} records to copy in {survey.batches:,} batches, {survey.size / 1e6:,.0f} MB")
     tools = [tool for tool in plan.tools if tool.runs(workload)]
@@ -159,23 +160,34 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         results.warm_up += [_copy(stage, plan, workload, survey, tool, 0) for tool in tools]
     for number in range(1, plan.rounds + 1):
         if plan.limits:
-            results.limits += _limits(stage, workload, survey, records, number)
+            results.limits += _measure_limits(stage, workload, survey, records, number)
         # Each round begins with another tool: none always gets the freshest clusters.
         turn = (number - 1) % len(tools)
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
-    asyncio.run(clear(stage.pair.source))
+    _tidy(stage)
 
 
-def _limits(stage: Stage, workload: Workload, survey: Survey, records: int, number: int) -> Iterator[Limit]:
+def _written(stage: Stage, workload: Workload, records: int) -> Survey:
+    """Writes the workload's topic, in both clusters if it is mirrored both ways. Returns the sum."""
+    total = asyncio.run(write(workload, stage.pair.source, records))
+    if workload.two_way:
+        other = asyncio.run(write(workload, stage.pair.target, records))
+        if other != total:
+            raise Trouble(f"the clusters have different topics {workload.topic}: {total}, {other}")
+        total.add(other)
+    return total
+
+
+def _measure_limits(stage: Stage, workload: Workload, survey: Survey, records: int, number: int) -> Iterator[Limit]:
     """What bounds every tool, measured in the same round as the tools."""
-    relayed = relay(survey.size)
+    relayed = relay(survey.size, stage.proxy_to) if workload.far else relay(survey.size)
     measured = [(Bound.RELAY, survey.visible / relayed.seconds, relayed.cpu / survey.visible * 1e6)]
     pool = workload.pool
     for bound, per_batch in ((Bound.PRODUCE_LARGE, pool.per_large_batch), (Bound.PRODUCE, pool.per_batch)):
         if per_batch is not None:
             measured.append((bound, *asyncio.run(produce_only(workload, per_batch, stage.pair.target, records))))
-            asyncio.run(clear(stage.pair.target))
+            _tidy(stage, workload)
     for bound, rate, cpu in measured:
         _say(f"  round {number}  {BOUND_TITLES[bound]:<40} {rate:>11,.0f} records/s")
         yield Limit(workload.number, number, bound, rate, cpu)
@@ -198,7 +210,7 @@ def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
 
 def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool, number: int) -> Copy:
     copied = measuring.copy(stage, workload, survey, tool, number, plan.patience)
-    _tidy(stage, keep=(workload.topic,))
+    _tidy(stage, workload)
     _say(f"  round {number}  {tool.title:<40} {_outcome(copied)}")
     return copied
 
@@ -220,7 +232,7 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
             result = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
-            _tidy(stage, keep=())
+            _tidy(stage)
             results.latencies.append(result)
             outcome = (
                 f"FAILED: {result.failure}" if result.failure else f"p50 {result.p50:,.1f} ms, p99 {result.p99:,.1f} ms"
@@ -228,10 +240,11 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
             _say(f"  round {number}  {tool.title:<40} {outcome}")
 
 
-def _tidy(stage: Stage, keep: Sequence[str]) -> None:
-    """Deletes everything that a tool has created, on both sides, and waits until it is gone."""
-    asyncio.run(clear(stage.pair.target))
-    asyncio.run(clear(stage.pair.source, keep))
+def _tidy(stage: Stage, workload: Workload | None = None) -> None:
+    """Deletes all topics on both sides but for the workload's own, and waits until they are gone."""
+    own = (workload.topic,) if workload is not None else ()
+    asyncio.run(clear(stage.pair.target, own if workload is not None and workload.two_way else ()))
+    asyncio.run(clear(stage.pair.source, own))
 
 
 def _say(text: str) -> None:

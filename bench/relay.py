@@ -7,6 +7,7 @@ do. All three are threads of this process: system calls release the interpreter'
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _HOST = "127.0.0.1"
@@ -23,18 +24,20 @@ class Relayed:
     cpu: float
 
 
-def relay(size: int) -> Relayed:
-    """Passes that many bytes on, until the receiver has read the last one."""
+def relay(size: int, way: Callable[[int], int] = lambda port: port) -> Relayed:
+    """Passes that many bytes on, until the receiver has read the last one.
+
+    `way` returns the port through which the sender's port is reached: another one if it is far away.
+    """
     with _listening() as sending, _listening() as receiving:
+        source_port, target_port = way(_port(sending)), _port(receiving)
         ends = [
-            threading.Thread(target=_send, args=(sending.getsockname()[1], size)),
-            threading.Thread(target=_receive, args=(receiving.getsockname()[1], size)),
+            threading.Thread(target=_send, args=(sending, size)),
+            threading.Thread(target=_receive, args=(receiving, size)),
         ]
         for end in ends:
             end.start()
-        with sending.accept()[0] as source, receiving.accept()[0] as target:
-            source.settimeout(_TIMEOUT)
-            target.settimeout(_TIMEOUT)
+        with _connected(source_port) as source, _connected(target_port) as target:
             began, cpu = time.monotonic(), time.thread_time()
             _pass_on(source, target, size)
             target.recv(len(_DONE))
@@ -54,15 +57,15 @@ def _pass_on(source: socket.socket, target: socket.socket, size: int) -> None:
         size -= got
 
 
-def _send(port: int, size: int) -> None:
-    with socket.create_connection((_HOST, port), _TIMEOUT) as connection:
+def _send(listener: socket.socket, size: int) -> None:
+    with listener.accept()[0] as connection:
         piece = memoryview(bytes(_PIECE))
         while size:
             size -= connection.send(piece[:size])
 
 
-def _receive(port: int, size: int) -> None:
-    with socket.create_connection((_HOST, port), _TIMEOUT) as connection:
+def _receive(listener: socket.socket, size: int) -> None:
+    with listener.accept()[0] as connection:
         buffer = bytearray(_PIECE)
         while size and (got := connection.recv_into(buffer)):
             size -= got
@@ -73,3 +76,12 @@ def _listening() -> socket.socket:
     listener = socket.create_server((_HOST, 0))
     listener.settimeout(_TIMEOUT)
     return listener
+
+
+def _connected(port: int) -> socket.socket:
+    return socket.create_connection((_HOST, port), _TIMEOUT)
+
+
+def _port(listener: socket.socket) -> int:
+    port: int = listener.getsockname()[1]
+    return port

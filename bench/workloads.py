@@ -26,6 +26,8 @@ from writers import SEGMENT_MS, Write, evenly, write_compacted, write_evenly, wr
 
 from heliograph.sandbox import SandboxCluster
 
+ROUND_TRIP = 0.1
+
 _SETTLED = 4.0
 _CLEANED_WITHIN = 180.0
 
@@ -48,7 +50,11 @@ _SMALL = Pool(small_batches, None, 8000)
 
 @dataclass(frozen=True)
 class Workload:
-    """A source topic. `committed`: a tool must be configured to omit aborted records."""
+    """A source topic. `committed`: a tool must be configured to omit aborted records.
+
+    `two_way`: both clusters have the topic, and each gets the mirror of the other's. `far`: the source is `ROUND_TRIP`
+    away from tool and target.
+    """
 
     number: int
     name: str
@@ -60,6 +66,8 @@ class Workload:
     compression: str = "none"
     committed: bool = False
     two_tasks: bool = False
+    two_way: bool = False
+    far: bool = False
     pool: Pool = _SMALL
 
     @property
@@ -160,6 +168,24 @@ WORKLOADS = (
         write_evenly(megabyte_batches, 1),
         configs=(("max.message.bytes", str(2 * 1024 * 1024)),),
         pool=Pool(megabyte_batches, None, 1),
+    ),
+    Workload(
+        11,
+        "two ways",
+        "100-byte values in batches of 16 KB, 6 partitions in each cluster, mirrored in both directions at once",
+        2_500_000,
+        write_small,
+        two_way=True,
+        pool=Pool(small_batches, PER_BATCH, 8000),
+    ),
+    Workload(
+        12,
+        "far away",
+        f"100-byte values in batches of 16 KB, 6 partitions, a round trip of {ROUND_TRIP * 1000:.0f} ms to the source",
+        3_500_000,
+        write_small,
+        far=True,
+        pool=Pool(small_batches, PER_BATCH, 8000),
     ),
 )
 
