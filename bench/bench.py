@@ -1,4 +1,4 @@
-"""The benchmark: Heliograph and MirrorMaker 2 copy the same topics between the same clusters, one after the other.
+"""The benchmark: Heliograph, MirrorMaker 2 and a copier on franz-go copy the same topics, one after the other.
 
 It starts and warms up two fresh clusters. Each workload's topic is written once; then the tools mirror it in turn, for
 several rounds, and everything a tool has written is deleted before the next one starts. `measuring` and `latency`
@@ -12,10 +12,11 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import franz_go
 import latency
 import measuring
 import report
@@ -24,10 +25,11 @@ from logfiles import Survey
 from machine import environment
 from measuring import PATIENCE, Patience
 from processes import Machine
-from results import Ceiling, Copy, Results, Source
+from relay import relay
+from results import BOUND_TITLES, Bound, Copy, Limit, Results, Source
 from stage import Stage
-from tools import TOOLS, Tool
-from workloads import WORKLOADS, Workload, measure_ceiling, write
+from tools import TOOLS, Kind, Tool
+from workloads import WORKLOADS, Workload, produce_only, write
 from writers import write_small
 
 from heliograph.sandbox import SandboxCluster
@@ -36,7 +38,7 @@ from heliograph.wire.errors import WireError
 
 _REPORTS = Path(__file__).parent.parent / "docs" / "benchmarks"
 _LATENCY_TOOLS = ("heliograph", "mm2", "mm2-tuned")
-_QUICK_TOOLS = ("heliograph", "mm2", "mm2-tuned")
+_QUICK_TOOLS = ("heliograph", "franz-go", "mm2", "mm2-tuned")
 _WARM_UP_PARTITIONS = 6
 
 
@@ -50,7 +52,7 @@ class Plan:
     scale: float = 1.0
     warm_up: int = 4_000_000
     warm_up_copies: bool = True
-    ceilings: bool = True
+    limits: bool = True
     latency_seconds: float = 20.0
     patience: Patience = PATIENCE
 
@@ -72,7 +74,7 @@ SHORTEST = Plan(
     scale=0.005,
     warm_up=0,
     warm_up_copies=False,
-    ceilings=False,
+    limits=False,
     latency_seconds=0.0,
     patience=Patience(start=60.0, stall=25.0),
 )
@@ -81,15 +83,18 @@ SHORTEST = Plan(
 def run(plan: Plan) -> Results:
     """Runs a plan, from the start of the clusters to their end."""
     began, before = time.monotonic(), Machine.now()
+    plan, left_out = _possible(plan)
     results = Results(
         environment=environment(),
         titles={tool.key: tool.title for tool in plan.tools},
         latency_rate=latency.RATE,
         latency_seconds=plan.latency_seconds,
+        left_out=left_out,
     )
     _say("starting two clusters")
-    with started() as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
-        stage = Stage(pair, processes)
+    far = any(workload.far for workload in plan.workloads)
+    with started(far) as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
+        stage = Stage.of(pair, processes)
         _warm_up(stage, plan)
         for workload in plan.workloads:
             try:
@@ -97,12 +102,26 @@ def run(plan: Plan) -> Results:
             except (Trouble, WireError) as trouble:
                 results.troubles.append(f"workload {workload.number}: {trouble}")
                 _say(f"  FAILED: {trouble}")
-                _tidy(stage, keep=())
+                _tidy(stage)
         if plan.latency_seconds:
             _measure_latency(stage, plan, results)
     results.seconds = time.monotonic() - began
     results.steal = Machine.now().steal_since(before)
     return results
+
+
+def _possible(plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan without the tools that cannot run on this machine, and a line for each of them."""
+    left_out: list[str] = []
+    if any(tool.kind is Kind.FRANZ_GO for tool in plan.tools):
+        _say("building the copier on franz-go")
+        try:
+            franz_go.program()
+        except franz_go.NotBuilt as reason:
+            left_out.append(f"franz-go: {reason}")
+            _say(f"  left out: {reason}")
+            plan = replace(plan, tools=tuple(tool for tool in plan.tools if tool.kind is not Kind.FRANZ_GO))
+    return plan, left_out
 
 
 def shortest() -> Results:
@@ -132,7 +151,7 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
     records = max(1, round(workload.records * plan.scale))
     _say(f"workload {workload.number}, {workload.name}: writing {records:,} records")
     began = time.monotonic()
-    survey = asyncio.run(write(workload, stage.pair.source, records))
+    survey = _written(stage, workload, records)
     results.sources.append(_source(workload, survey, time.monotonic() - began))
     _say(f"  {survey.visible:,} records to copy in {survey.batches:,} batches, {survey.size / 1e6:,.0f} MB")
     tools = [tool for tool in plan.tools if tool.runs(workload)]
@@ -140,16 +159,38 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         _say("  a round that does not count")
         results.warm_up += [_copy(stage, plan, workload, survey, tool, 0) for tool in tools]
     for number in range(1, plan.rounds + 1):
-        if plan.ceilings and workload.ceiling is not None:
-            rate = asyncio.run(measure_ceiling(workload, workload.ceiling, stage.pair.target, records))
-            asyncio.run(clear(stage.pair.target))
-            results.ceilings.append(Ceiling(workload.number, number, rate))
-            _say(f"  round {number}  {'produce only, from memory':<28} {rate:>11,.0f} records/s")
+        if plan.limits:
+            results.limits += _measure_limits(stage, workload, survey, records, number)
         # Each round begins with another tool: none always gets the freshest clusters.
         turn = (number - 1) % len(tools)
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
-    asyncio.run(clear(stage.pair.source))
+    _tidy(stage)
+
+
+def _written(stage: Stage, workload: Workload, records: int) -> Survey:
+    """Writes the workload's topic, in both clusters if it is mirrored both ways. Returns the sum."""
+    total = asyncio.run(write(workload, stage.pair.source, records))
+    if workload.two_way:
+        other = asyncio.run(write(workload, stage.pair.target, records))
+        if other != total:
+            raise Trouble(f"the clusters have different topics {workload.topic}: {total}, {other}")
+        total.add(other)
+    return total
+
+
+def _measure_limits(stage: Stage, workload: Workload, survey: Survey, records: int, number: int) -> Iterator[Limit]:
+    """What bounds every tool, measured in the same round as the tools."""
+    relayed = relay(survey.size, stage.proxy_to) if workload.far else relay(survey.size)
+    measured = [(Bound.RELAY, survey.visible / relayed.seconds, relayed.cpu / survey.visible * 1e6)]
+    pool = workload.pool
+    for bound, per_batch in ((Bound.PRODUCE_LARGE, pool.per_large_batch), (Bound.PRODUCE, pool.per_batch)):
+        if per_batch is not None:
+            measured.append((bound, *asyncio.run(produce_only(workload, per_batch, stage.pair.target, records))))
+            _tidy(stage, workload)
+    for bound, rate, cpu in measured:
+        _say(f"  round {number}  {BOUND_TITLES[bound]:<40} {rate:>11,.0f} records/s")
+        yield Limit(workload.number, number, bound, rate, cpu)
 
 
 def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
@@ -169,8 +210,8 @@ def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
 
 def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool, number: int) -> Copy:
     copied = measuring.copy(stage, workload, survey, tool, number, plan.patience)
-    _tidy(stage, keep=(workload.topic,))
-    _say(f"  round {number}  {tool.title:<28} {_outcome(copied)}")
+    _tidy(stage, workload)
+    _say(f"  round {number}  {tool.title:<40} {_outcome(copied)}")
     return copied
 
 
@@ -191,18 +232,19 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
             result = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
-            _tidy(stage, keep=())
+            _tidy(stage)
             results.latencies.append(result)
             outcome = (
                 f"FAILED: {result.failure}" if result.failure else f"p50 {result.p50:,.1f} ms, p99 {result.p99:,.1f} ms"
             )
-            _say(f"  round {number}  {tool.title:<28} {outcome}")
+            _say(f"  round {number}  {tool.title:<40} {outcome}")
 
 
-def _tidy(stage: Stage, keep: Sequence[str]) -> None:
-    """Deletes everything that a tool has created, on both sides, and waits until it is gone."""
-    asyncio.run(clear(stage.pair.target))
-    asyncio.run(clear(stage.pair.source, keep))
+def _tidy(stage: Stage, workload: Workload | None = None) -> None:
+    """Deletes all topics on both sides but for the workload's own, and waits until they are gone."""
+    own = (workload.topic,) if workload is not None else ()
+    asyncio.run(clear(stage.pair.target, own if workload is not None and workload.two_way else ()))
+    asyncio.run(clear(stage.pair.source, own))
 
 
 def _say(text: str) -> None:

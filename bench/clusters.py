@@ -10,13 +10,14 @@ import struct
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from heliograph.model.flow import Cluster
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.sandbox.ports import HOST, free_ports
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import BrokerError
@@ -24,6 +25,7 @@ from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.topic_requests import NewTopic, create_topics, delete_topics
 
 BROKER = 1
+FAR = "FAR"
 HEAP_MB = 1024
 
 _LIST_OFFSETS = 2
@@ -48,15 +50,18 @@ class Trouble(Exception):
 
 @dataclass(frozen=True)
 class Pair:
+    """`far_port`: where clients are to find the source's listener FAR, for a proxy in between; None without one."""
+
     source: SandboxCluster
     target: SandboxCluster
+    far_port: int | None = None
 
     def broker_pids(self) -> list[int]:
         return [*self.source.pids().values(), *self.target.pids().values()]
 
 
 @contextmanager
-def started() -> Iterator[tuple[Sandbox, Pair]]:
+def started(with_far_listener: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
     """Both clusters for as long as the block lasts, in memory where there is /dev/shm, else on disk."""
     with _temporary_files_in(Path("/dev/shm")):
         sandbox = Sandbox()
@@ -66,8 +71,19 @@ def started() -> Iterator[tuple[Sandbox, Pair]]:
             "source": ClusterSpec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS | _SOURCE_SETTINGS, jvm_flags=flags),
             "target": ClusterSpec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS, jvm_flags=flags),
         }
+        far_port = None
+        if with_far_listener:
+            specs["source"], far_port = _with_far_listener(specs["source"])
         source, target = sandbox.start(specs)
-        yield sandbox, Pair(source, target)
+        yield sandbox, Pair(source, target, far_port)
+
+
+def _with_far_listener(spec: ClusterSpec) -> tuple[ClusterSpec, int]:
+    """One more listener, which the broker advertises at another port than its own. Returns that port as well."""
+    port, far_port = free_ports(2)
+    advertised = f"PLAINTEXT://{HOST}:{port},{FAR}://{HOST}:{far_port}"
+    settings = {**spec.settings, "advertised.listeners": advertised}
+    return replace(spec, ports=(port,), listeners={FAR: "PLAINTEXT"}, settings=settings), far_port
 
 
 @contextmanager

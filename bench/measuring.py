@@ -8,13 +8,14 @@ last move of the ends.
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from clusters import BROKER, Ends, client_of, data
 from logfiles import Survey, survey
 from processes import Machine, Tree
 from results import Copy
-from stage import Run, Stage, ToolFailed, running
+from stage import Mirror, Run, Stage, ToolFailed, running
 from tools import Tool, without_effect
 from workloads import Workload
 
@@ -36,7 +37,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class Sight:
-    """A time at which the ends had moved. CPU in core-seconds so far; `bench_cpu` is that of this process."""
+    """A time at which the ends had moved. CPU in core-seconds so far; `bench_cpu`: this process and the proxy."""
 
     time: float
     end: int
@@ -52,7 +53,7 @@ def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: i
     result = Copy(workload.number, tool.key, number)
     try:
         with running(stage, tool, alias, workload, workload.topic) as run:
-            watch = _Watch(stage, run, f"{alias}.{workload.topic}", workload.partitions, source.visible, patience)
+            watch = _Watch(stage, run, workload.partitions, source.visible, patience)
             sights = asyncio.run(watch.until_complete())
             if useless := without_effect(tool, workload, run.log()):
                 raise ToolFailed(f"settings without effect: {', '.join(useless)}")
@@ -87,14 +88,13 @@ def _result(result: Copy, sights: list[Sight], source: Survey, watch: "_Watch") 
 
 
 class _Watch:
-    def __init__(self, stage: Stage, run: Run, mirror: str, partitions: int, goal: int, patience: Patience) -> None:
+    def __init__(self, stage: Stage, run: Run, partitions: int, goal: int, patience: Patience) -> None:
         self.began = time.monotonic()
         self.peak_memory = 0
         self.visible = 0
-        self._target = stage.pair.target
+        self._proxy = Tree([stage.proxy.pid] if stage.proxy else [])
         self._brokers = Tree(stage.pair.broker_pids(), with_children=False)
         self._run = run
-        self._mirror = mirror
         self._partitions = partitions
         self._goal = goal
         self._patience = patience
@@ -104,10 +104,10 @@ class _Watch:
         """Yields each time at which the ends had moved, including the first and the last."""
         sights: list[Sight] = []
         counted_at = -1  # the end at which the records were last counted
-        async with client_of(self._target) as client:
-            ends = Ends(await client.connection(BROKER), self._mirror, self._partitions)
+        async with AsyncExitStack() as clients:
+            ends = [await self._ends(clients, mirror) for mirror in self._run.mirrors]
             while True:
-                end = await ends.total()
+                end = sum([await mirror_ends.total() for mirror_ends in ends])
                 now = time.monotonic()
                 if end > 0 and not sights:
                     self._run.tree.refresh()
@@ -116,14 +116,24 @@ class _Watch:
                 still = now - (sights[-1].time if sights else self.began)
                 if end >= self._goal and still > _SETTLED and end != counted_at:
                     counted_at = end
-                    self.visible = survey(data(self._target), self._mirror).visible
-                    if self.visible >= self._goal:
+                    if self._is_complete():
                         return sights
                 self._look(now, still, end)
                 await asyncio.sleep(POLL)
 
+    async def _ends(self, clients: AsyncExitStack, mirror: Mirror) -> Ends:
+        client = await clients.enter_async_context(client_of(mirror.cluster))
+        return Ends(await client.connection(BROKER), mirror.topic, self._partitions)
+
+    def _is_complete(self) -> bool:
+        """Whether each mirror has its share: with two of them, the sources are the same."""
+        visible = [survey(data(mirror.cluster), mirror.topic).visible for mirror in self._run.mirrors]
+        self.visible = sum(visible)
+        return all(records >= self._goal / len(visible) for records in visible)
+
     def _sight(self, now: float, end: int) -> Sight:
-        return Sight(now, end, self._run.tree.cpu(), self._brokers.cpu(), time.process_time(), Machine.now())
+        bench = time.process_time() + self._proxy.cpu()
+        return Sight(now, end, self._run.tree.cpu(), self._brokers.cpu(), bench, Machine.now())
 
     def _look(self, now: float, still: float, end: int) -> None:
         """Checks now and then whether the tool is alive and makes progress, and how much memory it uses."""

@@ -15,7 +15,7 @@ from heliograph.wire.records import Record, encode
 PER_BATCH = 143  # values of 100 bytes in a batch of 16 KB, a producer's default batch.size
 PER_LARGE_BATCH = 360  # values of 1 KB, compressed, in a batch of 128 KB
 
-_DIFFERENT = 16
+DIFFERENT = 16
 _TEXT = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _LZ4 = 3
 _TRANSACTIONAL = 0x10
@@ -28,18 +28,42 @@ def now() -> int:
     return int(time.time() * 1000)
 
 
-def small_batches(per_batch: int = PER_BATCH) -> list[bytes]:
+def small_batches(per_batch: int = PER_BATCH, different: int = DIFFERENT) -> list[bytes]:
     """Batches of 100-byte values, different from each other."""
     chance, time_ms = random.Random(1), now()
-    return [encode(Record(0, time_ms, None, _value(chance)) for _ in range(per_batch)) for _ in range(_DIFFERENT)]
+    return [encode(Record(0, time_ms, None, _value(chance)) for _ in range(per_batch)) for _ in range(different)]
 
 
-def large_batches() -> list[bytes]:
+def large_batches(per_batch: int = PER_LARGE_BATCH, different: int = DIFFERENT) -> list[bytes]:
     """Batches of 1 KB values, compressed with lz4 to about 40 %."""
     chance, time_ms = random.Random(2), now()
     return [
-        encode((Record(0, time_ms, None, _document(chance)) for _ in range(PER_LARGE_BATCH)), _LZ4)
-        for _ in range(_DIFFERENT)
+        encode((Record(0, time_ms, None, _document(chance)) for _ in range(per_batch)), _LZ4) for _ in range(different)
+    ]
+
+
+def incompressible_batches(per_batch: int, different: int = DIFFERENT) -> list[bytes]:
+    """Batches of 1 KB values, compressed with lz4 to 98 %."""
+    chance, time_ms = random.Random(6), now()
+    # The encoder leaves a batch uncompressed that lz4 does not make any smaller: it finds these few bytes.
+    return [
+        encode((Record(0, time_ms, None, chance.randbytes(1000) + bytes(24)) for _ in range(per_batch)), _LZ4)
+        for _ in range(different)
+    ]
+
+
+def ten_kilobyte_batches(per_batch: int, different: int = DIFFERENT) -> list[bytes]:
+    return _random_batches(10 * 1024, per_batch, different)
+
+
+def megabyte_batches(per_batch: int, different: int = DIFFERENT) -> list[bytes]:
+    return _random_batches(1024 * 1024, per_batch, different)
+
+
+def _random_batches(size: int, per_batch: int, different: int) -> list[bytes]:
+    chance, time_ms = random.Random(5), now()
+    return [
+        encode(Record(0, time_ms, None, chance.randbytes(size)) for _ in range(per_batch)) for _ in range(different)
     ]
 
 

@@ -6,10 +6,10 @@ setting.
 
 from html import escape
 
-from results import Results
+from results import BOUND_TITLES, Bound, Results
 
 _WIDTH = 820
-_LABELS = 220
+_LABELS = 260
 _VALUES = 130
 _BAR = 18
 _GAP = 6
@@ -20,12 +20,12 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-weight: 600 }
 .failed { fill: #b42318 }
 .axis { stroke: #8c959f }
-.heliograph { fill: #d97706 } .heliograph-2 { fill: #f2b35e }
+.heliograph { fill: #d97706 } .heliograph-2 { fill: #f2b35e } .franz-go { fill: #6b8f71 }
 .mm2 { fill: #8aa4c8 } .mm2-tuned { fill: #5b7fb5 } .mm2-eos { fill: #34568b }
-.ceiling { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }
+.limit { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .failed { fill: #ff7b72 }
-  .heliograph { fill: #f59e0b } .heliograph-2 { fill: #b9802c }
+  .heliograph { fill: #f59e0b } .heliograph-2 { fill: #b9802c } .franz-go { fill: #8fb996 }
   .mm2 { fill: #a8bede } .mm2-tuned { fill: #7a9ccf } .mm2-eos { fill: #5577ad }
 }
 """
@@ -60,8 +60,8 @@ def _bars(results: Results, workload: int) -> list[_Bar]:
         for key, title in results.titles.items()
         if results.runs(workload, key)
     ]
-    ceiling = results.ceiling(workload)
-    return [*bars, ("ceiling", "produce only", ceiling)] if ceiling else bars
+    limits = [(bound, results.limit(workload, bound)) for bound in (Bound.PRODUCE_LARGE, Bound.PRODUCE)]
+    return [*bars, *(("limit", BOUND_TITLES[bound], rate) for bound, rate in limits if rate)]
 
 
 def _panel(title: str, bars: list[_Bar], y: int) -> str:

@@ -7,9 +7,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import plot
-from results import Copy, Latency, Results, Source, median
+from results import BOUND_TITLES, Bound, Copy, Latency, Results, Source, median
 
 _OURS = "heliograph"
+_PEERS = ("franz-go", "mm2-tuned")  # the fastest of their kind
+_LIMIT_NAMES = {
+    Bound.RELAY: "relay's rate",
+    Bound.PRODUCE_LARGE: "rate of producing only, in batches of 900 KB",
+    Bound.PRODUCE: "rate of producing only, in batches as in the source",
+}
 
 _HOW = """\
 - Every tool mirrors the same topic between the same two clusters, one after the other, each round in another order.
@@ -22,6 +28,10 @@ _HOW = """\
   both brokers together. Memory is the highest sum of PSS (shared pages count once) over the mirror's processes, sampled
   every second.
 - Tables show the median of the rounds, and the range in brackets.
+- The relay is a Python program that reads as many bytes as the topic has from one local socket and writes them to
+  another: what copying costs on this machine without Kafka. "Produce only" appends batches from memory.
+- franz-go is a copier of our own on that client (Go): idempotent, acks=all, batches of up to 900 KB, the source's
+  compression. It keeps no positions and creates no mirrors: they exist before it starts.
 - MirrorMaker 2 "tuned" and "exactly once" write with the source's compression; "defaults" writes uncompressed. On the
   transactional source all of them read committed records only: as shipped, MirrorMaker 2 copies aborted records too.
 - In every run, MirrorMaker 2's settings are checked against the settings that its clients log."""
@@ -30,6 +40,10 @@ _WARM_UP = "- A first round of all tools on the first workload: it is only in th
 _DISCARDED = """\
 - The records of the brokers' warm-up.
 - The records before the first sample of a mirror that had any, and the first seconds of each latency run."""
+
+_OVERVIEW = """\
+Records per second and core-seconds of the mirror per million records; then Heliograph's records per second with its
+defaults, divided by those of its fastest peers and by the rate at which a plain relay moves the same bytes; medians."""
 
 _RATIOS = """\
 How many times more records per second Heliograph copies with its defaults, and how many times more CPU per record the
@@ -44,11 +58,12 @@ def text(results: Results, plot_file: str | None = None) -> str:
         "## Reproduce\n\n`make bench`, or `.venv/bin/python bench/bench.py --help` for parts of it.",
         f"![records per second]({plot_file})" if plot_file else "",
         _failures(results),
+        _overview(results),
         *(_workload(results, source) for source in results.sources),
         _ratios(results),
         _latency(results),
         f"## How it is measured\n\n{_HOW}",
-        "\n".join(["## What was left out", "", *([_WARM_UP] if results.warm_up else []), _DISCARDED]),
+        _left_out(results),
         _all_runs(results),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -77,6 +92,42 @@ def _failures(results: Results) -> str:
     return "\n".join(["## Failures", "", *(f"- {_cell(failure)}" for failure in failures)])
 
 
+def _overview(results: Results) -> str:
+    """One row per workload: all tools, and what Heliograph reaches of the fastest and of the machine."""
+    peers = [key for key in _PEERS if key in results.titles and _OURS in results.titles]
+    head = ["", *results.titles.values(), *(f"Heliograph / {results.titles[key]}" for key in peers)]
+    if results.limits:
+        head.append("Heliograph / relay")
+    rows = []
+    for source in results.sources:
+        ours = results.median(source.workload, _OURS, lambda copy: copy.rate)
+        row = [f"{source.workload}. {source.name}", *(_pair(results, source.workload, key) for key in results.titles)]
+        row += [_part(ours, results.median(source.workload, key, lambda copy: copy.rate), "{:.2f}") for key in peers]
+        if results.limits:
+            row.append(_part(ours, results.limit(source.workload, Bound.RELAY), "{:.0%}"))
+        rows.append(row)
+    return "\n\n".join(["## Overview", _OVERVIEW, _table(head, rows)]) if rows else ""
+
+
+def _pair(results: Results, workload: int, tool: str) -> str:
+    if not results.runs(workload, tool):
+        return ""
+    rate = results.median(workload, tool, lambda copy: copy.rate)
+    if rate is None:
+        return "**failed**"
+    cpu = results.median(workload, tool, lambda copy: copy.mirror_cpu_per_million)
+    return f"{_thousands(rate)}, {_cores(cpu or 0.0)}"
+
+
+def _part(ours: float | None, other: float | None, form: str) -> str:
+    return form.format(ours / other) if ours and other else ""
+
+
+def _left_out(results: Results) -> str:
+    tools = [f"- {_cell(reason)}" for reason in results.left_out]
+    return "\n".join(["## What was left out", "", *tools, *([_WARM_UP] if results.warm_up else []), _DISCARDED])
+
+
 def _workload(results: Results, source: Source) -> str:
     aside = [
         f"{source.holes:,} records removed by compaction" if source.holes else "",
@@ -88,16 +139,38 @@ def _workload(results: Results, source: Source) -> str:
     head = ["", "records/s", "second half", "MB/s", "CPU of the mirror", "CPU of the brokers", "memory, MB"]
     rows = [[title, *_cells(results.runs(source.workload, key))] for key, title in results.titles.items()]
     rows = [row for row in rows if len(row) > 1]
-    ceilings = [ceiling_run.rate for ceiling_run in results.ceilings if ceiling_run.workload == source.workload]
-    if ceilings:
-        rows.append(["produce only, batches already in memory", _spread(ceilings, _thousands), "", "", "", "", ""])
-    parts = [f"## {source.workload}. {source.name.capitalize()}", f"{source.about}: {facts}.", _table(head, rows)]
-    ours, ceiling = results.median(source.workload, _OURS, lambda copy: copy.rate), results.ceiling(source.workload)
-    if ours and ceiling:
-        parts.append(
-            f"Heliograph reaches {ours / ceiling:.0%} of the rate at which the target accepts batches from memory."
-        )
+    rows += [row for bound in Bound if (row := _limit_row(results, source, bound))]
+    parts = [
+        f"## {source.workload}. {source.name[:1].upper()}{source.name[1:]}",
+        f"{source.about}: {facts}.",
+        _table(head, rows),
+    ]
+    if shares := _shares(results, source.workload):
+        parts.append(shares)
     return "\n\n".join(parts)
+
+
+def _limit_row(results: Results, source: Source, bound: Bound) -> list[str]:
+    limits = [limit for limit in results.limits if (limit.workload, limit.bound) == (source.workload, bound)]
+    if not limits:
+        return []
+    megabytes = ""
+    if bound is not Bound.PRODUCE_LARGE:  # its batches have another size than the source's
+        megabytes = f"{(median(limit.rate for limit in limits) or 0.0) * source.size / source.records / 1e6:,.1f}"
+    rate, cpu = [limit.rate for limit in limits], [limit.cpu_per_million for limit in limits]
+    return [f"*{BOUND_TITLES[bound]}*", _spread(rate, _thousands), "", megabytes, _spread(cpu, _cores), "", ""]
+
+
+def _shares(results: Results, workload: int) -> str:
+    """Heliograph's rate relative to its peers and to the limits, in a sentence."""
+    ours = results.median(workload, _OURS, lambda copy: copy.rate)
+    if not ours:
+        return ""
+    peers = {key: results.median(workload, key, lambda copy: copy.rate) for key in _PEERS}
+    shares = [f"{ours / rate:.2f} times the rate of {results.titles[key]}" for key, rate in peers.items() if rate]
+    limits = {bound: results.limit(workload, bound) for bound in Bound}
+    shares += [f"{ours / rate:.0%} of the {_LIMIT_NAMES[bound]}" for bound, rate in limits.items() if rate]
+    return f"Heliograph reaches {'; '.join(shares)}." if shares else ""
 
 
 def _cells(runs: list[Copy]) -> Iterator[str]:
@@ -114,13 +187,13 @@ def _cells(runs: list[Copy]) -> Iterator[str]:
     yield _spread([run.rate for run in good], _thousands) + note
     yield _middle(good, lambda run: run.late_rate, _thousands)
     yield _middle(good, lambda run: run.bytes_rate / 1e6, "{:,.1f}".format)
-    yield _spread([run.mirror_cpu_per_million for run in good], "{:.2f}".format)
-    yield _spread([run.broker_cpu_per_million for run in good], "{:.2f}".format)
+    yield _spread([run.mirror_cpu_per_million for run in good], _cores)
+    yield _spread([run.broker_cpu_per_million for run in good], _cores)
     yield _middle(good, lambda run: run.peak_memory / 2**20, "{:,.0f}".format)
 
 
 def _ratios(results: Results) -> str:
-    others = [key for key in results.titles if key.startswith("mm2")]
+    others = [key for key in results.titles if not key.startswith(_OURS)]
     if _OURS not in results.titles or not others:
         return ""
     rows = [
@@ -128,7 +201,7 @@ def _ratios(results: Results) -> str:
         for source in results.sources
     ]
     head = ["", *(results.titles[key] for key in others)]
-    return "\n\n".join(["## Heliograph to MirrorMaker 2", _RATIOS, _table(head, rows)])
+    return "\n\n".join(["## Heliograph to the others", _RATIOS, _table(head, rows)])
 
 
 def _ratio(results: Results, workload: int, other: str) -> str:
@@ -185,7 +258,7 @@ def _run_cells(copy: Copy) -> list[str]:
     surplus = f"{copy.surplus:,} records too many" if copy.surplus else ""
     return [
         _thousands(copy.rate),
-        f"{copy.mirror_cpu_per_million:.2f}",
+        _cores(copy.mirror_cpu_per_million),
         f"{copy.steal:.1%}",
         f"{copy.others:.1%}",
         surplus,
@@ -205,6 +278,10 @@ def _thousands(number: float) -> str:
     if not number:
         return "too short to tell"
     return f"{number / 1000:,.0f} k" if number >= 10_000 else f"{number:,.0f}"
+
+
+def _cores(seconds: float) -> str:
+    return f"{seconds:.2f}" if seconds < 100 else f"{seconds:,.0f}"
 
 
 def _cell(words: str) -> str:

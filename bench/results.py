@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,30 @@ class Copy:
         return self.broker_cpu / self.records * 1e6 if self.records else 0.0
 
 
+class Bound(StrEnum):
+    """What no tool can beat, or hardly: the bytes alone, and a producer without any reading."""
+
+    RELAY = "relay"
+    PRODUCE_LARGE = "produce-large"
+    PRODUCE = "produce"
+
+
+BOUND_TITLES = {
+    Bound.RELAY: "relay of the bytes, without Kafka",
+    Bound.PRODUCE_LARGE: "produce only, batches of 900 KB",
+    Bound.PRODUCE: "produce only, batches as in the source",
+}
+
+
 @dataclass(frozen=True)
-class Ceiling:
+class Limit:
+    """Records per second, and core-seconds per million records of the relay or the producer."""
+
     workload: int
     round: int
+    bound: Bound
     rate: float
+    cpu_per_million: float
 
 
 @dataclass(frozen=True)
@@ -92,9 +112,10 @@ class Results:
     sources: list[Source] = field(default_factory=list)
     warm_up: list[Copy] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
-    ceilings: list[Ceiling] = field(default_factory=list)
+    limits: list[Limit] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)  # workloads that could not be measured to their end
+    left_out: list[str] = field(default_factory=list)  # tools that cannot run on this machine, and why
     latency_rate: int = 0
     latency_seconds: float = 0.0
     seconds: float = 0.0
@@ -121,8 +142,9 @@ class Results:
         """Over the rounds that did not fail; None if there is none."""
         return median(value(copy) for copy in self.runs(workload, tool) if not copy.failure)
 
-    def ceiling(self, workload: int) -> float | None:
-        return median(ceiling.rate for ceiling in self.ceilings if ceiling.workload == workload)
+    def limit(self, workload: int, bound: Bound) -> float | None:
+        """Records per second."""
+        return median(limit.rate for limit in self.limits if (limit.workload, limit.bound) == (workload, bound))
 
 
 def median(values: Iterable[float]) -> float | None:

@@ -1,22 +1,26 @@
 """A running tool: started as a user would start it, monitored, stopped; and the end of its log if it fails."""
 
+import asyncio
 import contextlib
 import os
 import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters import Pair
+from clusters import FAR, Pair, client_of, create
+from delay import start_proxy
 from processes import Tree
-from tools import Tool, command, properties
-from workloads import Workload
+from tools import TARGET, Flow, Kind, Tool, command, properties
+from workloads import ROUND_TRIP, Workload
 
+from heliograph.sandbox import SandboxCluster
 from heliograph.sandbox.broker import telling_lines
+from heliograph.sandbox.ports import HOST
 from heliograph.sandbox.processes import Processes
 
 _STOP_WITHIN = 40.0
@@ -29,18 +33,47 @@ class ToolFailed(Exception):
 
 
 @dataclass(frozen=True)
+class Proxy:
+    """Makes the source far away: its address for clients, and its process."""
+
+    address: str
+    pid: int
+
+
+@dataclass(frozen=True)
 class Stage:
     """The clusters and the processes of tools, which all end with the benchmark, however it ends."""
 
     pair: Pair
     processes: Processes
+    proxy: Proxy | None = None
+
+    @classmethod
+    def of(cls, pair: Pair, processes: Processes) -> "Stage":
+        """With a proxy if the source has a listener for it."""
+        if pair.far_port is None:
+            return cls(pair, processes)
+        upstream = int(pair.source.bootstrap_of(FAR).rpartition(":")[2])
+        port, pid = start_proxy(processes, upstream, ROUND_TRIP, pair.far_port)
+        return cls(pair, processes, Proxy(f"{HOST}:{port}", pid))
+
+    def proxy_to(self, port: int) -> int:
+        """The port of another proxy to that port, as slow as the one to the source."""
+        return start_proxy(self.processes, port, ROUND_TRIP)[0]
+
+
+@dataclass(frozen=True)
+class Mirror:
+    cluster: SandboxCluster
+    topic: str
 
 
 class Run:
     """One process of a tool with its children, and its log."""
 
-    def __init__(self, stage: Stage, name: str, pid: int, log: Path) -> None:
+    def __init__(self, stage: Stage, name: str, pid: int, log: Path, mirrors: Sequence[Mirror]) -> None:
         self.tree = Tree([pid])
+        self.mirrors = mirrors
         self._processes = stage.processes
         self._name = name
         self._pid = pid
@@ -79,17 +112,42 @@ class Run:
 
 @contextmanager
 def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str) -> Iterator[Run]:
-    """A tool that mirrors one topic, for as long as the block lasts."""
+    """A tool that mirrors a workload's topic, for as long as the block lasts."""
+    flows, mirrors = _flows(stage, alias, workload, topic)
+    if tool.kind is Kind.FRANZ_GO:
+        for mirror in mirrors:
+            asyncio.run(_create_mirror(mirror, workload))
     file = stage.processes.folder / f"{alias}.properties"
-    pair = stage.pair
-    file.write_text(properties(tool, alias, workload, topic, pair.source.bootstrap, pair.target.bootstrap))
+    file.write_text(properties(tool, workload, flows))
     log = file.with_suffix(".log")
-    pid = stage.processes.start(alias, command(tool, file), cwd=stage.processes.folder, log=log)
-    run = Run(stage, alias, pid, log)
+    argv = command(tool, workload, flows, file)
+    run = Run(stage, alias, stage.processes.start(alias, argv, cwd=stage.processes.folder, log=log), log, mirrors)
     try:
         yield run
     finally:
         run.stop()
+
+
+def _flows(stage: Stage, alias: str, workload: Workload, topic: str) -> tuple[list[Flow], list[Mirror]]:
+    """What a tool is to copy, and the mirrors that result from it."""
+    source, target = stage.pair.source, stage.pair.target
+    source_address = source.bootstrap
+    if workload.far:
+        assert stage.proxy is not None
+        source_address = stage.proxy.address
+    flows = [Flow(alias, TARGET, source_address, target.bootstrap, topic)]
+    mirrors = [Mirror(target, flows[0].mirror)]
+    if workload.two_way:
+        flows.append(Flow(TARGET, alias, target.bootstrap, source_address, topic))
+        mirrors.append(Mirror(source, flows[1].mirror))
+    return flows, mirrors
+
+
+async def _create_mirror(mirror: Mirror, workload: Workload) -> None:
+    """For a tool that does not create mirrors: with the source's limits, and not compacted any further."""
+    size = workload.max_message_bytes
+    async with client_of(mirror.cluster) as client:
+        await create(client, mirror.topic, workload.partitions, [("max.message.bytes", str(size))] if size else ())
 
 
 def _kill(pid: int) -> None:

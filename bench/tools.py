@@ -1,4 +1,6 @@
-"""What is compared: Heliograph and MirrorMaker 2, each as an mm2.properties and a command, and MM2 in three variants.
+"""What is compared: Heliograph, MirrorMaker 2 and a copier on franz-go, each as a command.
+
+Heliograph and MirrorMaker 2 read an mm2.properties; MM2 has three variants:
 
 - `mm2` has the defaults, except two tasks, as many as there are cores.
 - `mm2-tuned` has what tuning guides advise: batches of 320 KB (the producer's default is 16 KB), a linger, more memory,
@@ -8,22 +10,28 @@
 - `mm2-eos` is the same with exactly-once support, which is the guarantee that Heliograph gives. A poll is a transaction
   there, hence larger polls; and two tasks, as 1 and 2 copied 128 k and 155 k records/s (a single run of each, too).
 
+`franz-go` is a copier of our own on the fastest Kafka client of another language, see `franz_go`.
+
 MM2 silently accepts settings that have no effect. Therefore each variant names the settings that its clients must log,
 and a run without them is a failure.
 """
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
+import franz_go
 from workloads import Workload
 
 from heliograph.sandbox.mirrormaker import mirror_maker_command
 
 TARGET = "B"
 MM2_HEAP_MB = 1024
+
+_FRANZ_GO_BATCH = 900_000  # bytes, below the limit of 1 MB that topics have by default
 
 # Its clients log their settings at this level.
 _LEVELS = {"org.apache.kafka.common.config.AbstractConfig": "info"}
@@ -57,19 +65,42 @@ class Said:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """One direction: aliases and addresses of both clusters, and the topic."""
+
+    source: str
+    target: str
+    source_address: str
+    target_address: str
+    topic: str
+
+    @property
+    def mirror(self) -> str:
+        return f"{self.source}.{self.topic}"
+
+
+class Kind(Enum):
+    """The program that a tool is a variant of."""
+
+    HELIOGRAPH = auto()
+    MIRROR_MAKER = auto()
+    FRANZ_GO = auto()
+
+
+@dataclass(frozen=True)
 class Tool:
     """A mirror under test. `producer` and `consumer` are the settings of MM2's clients of records."""
 
     key: str
     title: str
     tasks: int
-    mm2: bool = True
+    kind: Kind
     producer: tuple[tuple[str, str], ...] = ()
     consumer: tuple[tuple[str, str], ...] = ()
     exactly_once: bool = False
 
     def runs(self, workload: Workload) -> bool:
-        return self.mm2 or self.tasks == 1 or workload.two_tasks
+        return self.kind is not Kind.HELIOGRAPH or self.tasks == 1 or workload.two_tasks
 
 
 _TUNED_PRODUCER = (
@@ -82,14 +113,16 @@ _TUNED_CONSUMER = (("max.partition.fetch.bytes", str(4 * 1024 * 1024)), ("max.po
 _EXACTLY_ONCE_CONSUMER = (("max.partition.fetch.bytes", str(4 * 1024 * 1024)), ("max.poll.records", "5000"))
 
 TOOLS = (
-    Tool("heliograph", "Heliograph, defaults", 1, mm2=False),
-    Tool("heliograph-2", "Heliograph, 2 tasks", 2, mm2=False),
-    Tool("mm2", "MirrorMaker 2, defaults", 2),
-    Tool("mm2-tuned", "MirrorMaker 2, tuned", 1, producer=_TUNED_PRODUCER, consumer=_TUNED_CONSUMER),
+    Tool("heliograph", "Heliograph, defaults", 1, Kind.HELIOGRAPH),
+    Tool("heliograph-2", "Heliograph, 2 tasks", 2, Kind.HELIOGRAPH),
+    Tool("franz-go", "franz-go", 1, Kind.FRANZ_GO),
+    Tool("mm2", "MirrorMaker 2, defaults", 2, Kind.MIRROR_MAKER),
+    Tool("mm2-tuned", "MirrorMaker 2, tuned", 1, Kind.MIRROR_MAKER, producer=_TUNED_PRODUCER, consumer=_TUNED_CONSUMER),
     Tool(
         "mm2-eos",
         "MirrorMaker 2, exactly once",
         2,
+        Kind.MIRROR_MAKER,
         producer=_TUNED_PRODUCER,
         consumer=_EXACTLY_ONCE_CONSUMER,
         exactly_once=True,
@@ -97,40 +130,49 @@ TOOLS = (
 )
 
 
-def properties(tool: Tool, alias: str, workload: Workload, topic: str, source: str, target: str) -> str:
-    """The file that both tools read: one flow, from the alias to B."""
+def properties(tool: Tool, workload: Workload, flows: Sequence[Flow]) -> str:
+    """The file that Heliograph and MirrorMaker 2 read: one flow, or the two between a pair of clusters."""
+    first = flows[0]
     lines = [
-        f"clusters = {alias}, {TARGET}",
-        f"{alias}.bootstrap.servers = {source}",
-        f"{TARGET}.bootstrap.servers = {target}",
-        f"{alias}->{TARGET}.enabled = true",
-        f"{alias}->{TARGET}.topics = {topic}",
-        f"{TARGET}->{alias}.emit.heartbeats.enabled = false",
+        f"clusters = {first.source}, {first.target}",
+        f"{first.source}.bootstrap.servers = {first.source_address}",
+        f"{first.target}.bootstrap.servers = {first.target_address}",
         f"tasks.max = {tool.tasks}",
         *(f"{name}replication.factor = 1" for name in _FACTORS),
     ]
-    if tool.mm2:
-        lines += [f"{TARGET}.producer.{name} = {value}" for name, value in _producer(tool, workload)]
-        lines += [f"{alias}.consumer.{name} = {value}" for name, value in _consumer(tool, workload)]
-    if tool.exactly_once:
+    if len(flows) == 1:
+        lines.append(f"{first.target}->{first.source}.emit.heartbeats.enabled = false")
+    for flow in flows:
         lines += [
-            f"{TARGET}.exactly.once.source.support = enabled",
-            "dedicated.mode.enable.internal.rest = true",
-            "listeners = http://127.0.0.1:0",
+            f"{flow.source}->{flow.target}.enabled = true",
+            f"{flow.source}->{flow.target}.topics = {flow.topic}",
         ]
+        if tool.kind is Kind.MIRROR_MAKER:
+            lines += [f"{flow.target}.producer.{name} = {value}" for name, value in _producer(tool, workload)]
+            lines += [f"{flow.source}.consumer.{name} = {value}" for name, value in _consumer(tool, workload)]
+        if tool.exactly_once:
+            lines.append(f"{flow.target}.exactly.once.source.support = enabled")
+    if tool.exactly_once:
+        lines += ["dedicated.mode.enable.internal.rest = true", "listeners = http://127.0.0.1:0"]
     return "\n".join([*lines, ""])
 
 
-def command(tool: Tool, file: Path) -> list[str]:
+def command(tool: Tool, workload: Workload, flows: Sequence[Flow], file: Path) -> list[str]:
     """The command of a tool; its files are next to its properties."""
-    if not tool.mm2:
-        return [sys.executable, "-m", "heliograph", "run", str(file)]
-    return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=_MM2_FLAGS, levels=_LEVELS)
+    match tool.kind:
+        case Kind.HELIOGRAPH:
+            return [sys.executable, "-m", "heliograph", "run", str(file)]
+        case Kind.MIRROR_MAKER:
+            return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=_MM2_FLAGS, levels=_LEVELS)
+        case Kind.FRANZ_GO:
+            copies = [(flow.source_address, flow.target_address, flow.topic, flow.mirror) for flow in flows]
+            batch = workload.max_message_bytes or _FRANZ_GO_BATCH
+            return franz_go.command(copies, workload.compression, workload.committed, batch)
 
 
 def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:
     """The settings that did not reach MM2's clients, according to its log."""
-    if not tool.mm2:
+    if tool.kind is not Kind.MIRROR_MAKER:
         return []
     blocks = list(_blocks(log))
     return [
@@ -155,9 +197,13 @@ def _expected_in_log(tool: Tool, workload: Workload) -> Iterator[Said]:
 
 
 def _producer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:
-    if not tool.producer or workload.compression == "none":
-        return tool.producer
-    return (*tool.producer, ("compression.type", workload.compression))
+    settings = dict(tool.producer)
+    if settings and workload.compression != "none":
+        settings["compression.type"] = workload.compression
+    if workload.max_message_bytes:
+        # Without it a producer rejects records that the topic accepts, whatever else it is tuned for.
+        settings.setdefault("max.request.size", str(workload.max_message_bytes))
+    return tuple(settings.items())
 
 
 def _consumer(tool: Tool, workload: Workload) -> tuple[tuple[str, str], ...]:

@@ -1,24 +1,32 @@
-"""The workloads: six source topics, each difficult in its own way.
+"""The workloads: source topics, each difficult in its own way.
 
-A tuned MirrorMaker 2 copies each in about ten seconds on two cores at 2.8 GHz.
+A tuned MirrorMaker 2 copies each of the first six in about ten seconds on two cores at 2.8 GHz.
 """
 
 import asyncio
+import functools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from clusters import Trouble, alter, client_of, create, data
 from logfiles import Survey, survey
-from payloads import PER_BATCH, PER_LARGE_BATCH, large_batches, small_batches
+from payloads import (
+    PER_BATCH,
+    PER_LARGE_BATCH,
+    incompressible_batches,
+    large_batches,
+    megabyte_batches,
+    small_batches,
+    ten_kilobyte_batches,
+)
 from producing import append_all
 from transactions import write_transactions
-from writers import SEGMENT_MS, evenly, write_compacted, write_large, write_skewed, write_small, write_thin
+from writers import SEGMENT_MS, Write, evenly, write_compacted, write_evenly, write_skewed, write_small, write_thin
 
 from heliograph.sandbox import SandboxCluster
-from heliograph.wire.cluster import ClusterClient
 
-Write = Callable[[ClusterClient, str, int, int], Awaitable[float]]
+ROUND_TRIP = 0.1
 
 _SETTLED = 4.0
 _CLEANED_WITHIN = 180.0
@@ -26,15 +34,27 @@ _CLEANED_WITHIN = 180.0
 
 @dataclass(frozen=True)
 class Pool:
-    """Batches to append again and again, for the ceiling: the rate of a target without any reading."""
+    """Batches to append again and again: the rate of a target without any reading.
 
-    batches: Callable[[], list[bytes]]
-    per_batch: int
+    `batches` takes the number of records per batch: `per_batch` as in the source, None where that does not pay, and
+    `per_large_batch` for batches of 900 KB.
+    """
+
+    batches: Callable[[int], list[bytes]]
+    per_batch: int | None
+    per_large_batch: int
+
+
+_SMALL = Pool(small_batches, None, 8000)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A source topic. `committed`: MirrorMaker 2 must be configured to omit aborted records."""
+    """A source topic. `committed`: a tool must be configured to omit aborted records.
+
+    `two_way`: both clusters have the topic, and each gets the mirror of the other's. `far`: the source is `ROUND_TRIP`
+    away from tool and target.
+    """
 
     number: int
     name: str
@@ -46,11 +66,19 @@ class Workload:
     compression: str = "none"
     committed: bool = False
     two_tasks: bool = False
-    ceiling: Pool | None = None
+    two_way: bool = False
+    far: bool = False
+    pool: Pool = _SMALL
 
     @property
     def topic(self) -> str:
         return f"w{self.number}"
+
+    @property
+    def max_message_bytes(self) -> int | None:
+        """Of the topic; None if it is the broker's."""
+        size = dict(self.configs).get("max.message.bytes")
+        return int(size) if size else None
 
     @property
     def compacted(self) -> bool:
@@ -65,16 +93,16 @@ WORKLOADS = (
         3_500_000,
         write_small,
         two_tasks=True,
-        ceiling=Pool(small_batches, PER_BATCH),
+        pool=Pool(small_batches, PER_BATCH, 8000),
     ),
     Workload(
         2,
         "large compressed batches",
         "1 KB values of JSON, lz4 (2.9 : 1), batches of 128 KB, 6 partitions",
         1_300_000,
-        write_large,
+        write_evenly(large_batches, PER_LARGE_BATCH),
         compression="lz4",
-        ceiling=Pool(large_batches, PER_LARGE_BATCH),
+        pool=Pool(large_batches, PER_LARGE_BATCH, 2400),
     ),
     Workload(3, "thin batches", "one 100-byte value per batch, 6 partitions", 2_000_000, write_thin, two_tasks=True),
     Workload(
@@ -106,6 +134,59 @@ WORKLOADS = (
         write_skewed,
         partitions=1000,
     ),
+    Workload(
+        7,
+        "incompressible",
+        "1 KB values that lz4 compresses to 98 %, batches of 128 KB, 6 partitions",
+        600_000,
+        write_evenly(incompressible_batches, 128),
+        compression="lz4",
+        pool=Pool(incompressible_batches, 128, 875),
+    ),
+    Workload(
+        8,
+        "small compressed batches",
+        "1 KB values of JSON, lz4 (2.9 : 1), batches of 16 KB, 6 partitions",
+        1_300_000,
+        write_evenly(large_batches, 46),
+        compression="lz4",
+        pool=Pool(large_batches, 46, 2400),
+    ),
+    Workload(
+        9,
+        "records of 10 KB",
+        "one 10 KB value per batch, as a producer with the default batch.size writes them, 6 partitions",
+        70_000,
+        write_evenly(ten_kilobyte_batches, 1),
+        pool=Pool(ten_kilobyte_batches, 1, 86),
+    ),
+    Workload(
+        10,
+        "records of 1 MB",
+        "one 1 MB value per batch, 6 partitions, max.message.bytes of 2 MB",
+        900,
+        write_evenly(megabyte_batches, 1),
+        configs=(("max.message.bytes", str(2 * 1024 * 1024)),),
+        pool=Pool(megabyte_batches, None, 1),
+    ),
+    Workload(
+        11,
+        "two ways",
+        "100-byte values in batches of 16 KB, 6 partitions in each cluster, mirrored in both directions at once",
+        2_500_000,
+        write_small,
+        two_way=True,
+        pool=Pool(small_batches, PER_BATCH, 8000),
+    ),
+    Workload(
+        12,
+        "far away",
+        f"100-byte values in batches of 16 KB, 6 partitions, a round trip of {ROUND_TRIP * 1000:.0f} ms to the source",
+        3_500_000,
+        write_small,
+        far=True,
+        pool=Pool(small_batches, PER_BATCH, 8000),
+    ),
 )
 
 # Once compacted: nothing more is cleaned, here or in the mirrors, which are created with the same settings.
@@ -129,14 +210,26 @@ async def write(workload: Workload, cluster: SandboxCluster, records: int) -> Su
         return result
 
 
-async def measure_ceiling(workload: Workload, pool: Pool, cluster: SandboxCluster, records: int) -> float:
-    """Records per second that a cluster accepts from memory."""
-    topic = f"ceiling-{workload.topic}"
-    queues = evenly(pool.batches(), pool.per_batch, workload.partitions, records)
+async def produce_only(
+    workload: Workload, per_batch: int, cluster: SandboxCluster, records: int
+) -> tuple[float, float]:
+    """Records per second that a cluster accepts from memory, and core-seconds of this process per million of them."""
+    topic = f"limit-{workload.topic}"
+    partitions = min(workload.partitions, max(1, records // per_batch))
+    queues = evenly(_prepared(workload.pool, per_batch), per_batch, partitions, records)
+    limits = [(name, value) for name, value in workload.configs if name == "max.message.bytes"]
     async with client_of(cluster) as client:
-        await create(client, topic, workload.partitions)
+        await create(client, topic, partitions, limits)
+        cpu = time.process_time()
         took = await append_all(client, topic, queues)
-    return survey(data(cluster), topic).visible / took
+        cpu = time.process_time() - cpu
+    produced = survey(data(cluster), topic).visible
+    return produced / took, cpu / produced * 1e6
+
+
+@functools.cache
+def _prepared(pool: Pool, per_batch: int) -> list[bytes]:
+    return pool.batches(per_batch)
 
 
 async def _cleaned(workload: Workload, cluster: SandboxCluster) -> Survey:

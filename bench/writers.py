@@ -9,17 +9,19 @@ import itertools
 import random
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from clusters import BROKER
-from payloads import PER_BATCH, PER_LARGE_BATCH, keyed_batches, large_batches, now, small_batches
+from payloads import PER_BATCH, keyed_batches, now, small_batches
 from producing import PRODUCE, VERSION, Queues, answer_size, append_all, body
 
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, encode
 
 SEGMENT_MS = 1000
+
+Write = Callable[[ClusterClient, str, int, int], Awaitable[float]]
 
 _SKEW = -1.2
 _THIN_CONNECTIONS = 3
@@ -33,12 +35,16 @@ def evenly(batches: Sequence[bytes], per_batch: int, partitions: int, records: i
     return {partition: itertools.islice(itertools.cycle(batches), each) for partition in range(partitions)}
 
 
-async def write_small(client: ClusterClient, topic: str, partitions: int, records: int) -> float:
-    return await append_all(client, topic, evenly(small_batches(), PER_BATCH, partitions, records))
+def write_evenly(batches: Callable[[int], list[bytes]], per_batch: int) -> Write:
+    """A writer of batches of one kind."""
+
+    async def write(client: ClusterClient, topic: str, partitions: int, records: int) -> float:
+        return await append_all(client, topic, evenly(batches(per_batch), per_batch, partitions, records))
+
+    return write
 
 
-async def write_large(client: ClusterClient, topic: str, partitions: int, records: int) -> float:
-    return await append_all(client, topic, evenly(large_batches(), PER_LARGE_BATCH, partitions, records))
+write_small = write_evenly(small_batches, PER_BATCH)
 
 
 async def write_skewed(client: ClusterClient, topic: str, partitions: int, records: int) -> float:
