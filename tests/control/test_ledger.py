@@ -311,11 +311,11 @@ def test_a_late_decision_does_not_count_and_its_author_knows(pair: Pair, topic: 
         await fast.catch_up()
         await slow.catch_up()
         seen = slow.next_offset
-        assert await fast.append([replace(decision, seen=fast.next_offset)]) == []
+        assert await fast.append([replace(decision, seen=fast.next_offset)]) == [True]
         for row in _rows(range(10)):
             await fast.append([JournalEntry(PLACE, "m", (row,))])
         late = replace(decision, seen=seen)
-        assert await slow.append([late]) == [late]
+        assert await slow.append([late]) == [False]
         reader = Ledger(target, topic)
         await reader.catch_up()
         assert await _all(reader) == await _all(slow) == _rows(range(10))
@@ -323,7 +323,7 @@ def test_a_late_decision_does_not_count_and_its_author_knows(pair: Pair, topic: 
         cut = JournalEntry(PLACE, "m", (Interval(5, 100, 0, "s"),))
         seen = slow.next_offset
         await slow.append([JournalEntry(PLACE, "m", (Interval(4, 8, 1, "s"),))])
-        assert await slow.append([replace(cut, seen=seen)]) == []
+        assert await slow.append([replace(cut, seen=seen)]) == [True]
         await reader.catch_up()
         assert await _all(reader) == [*_rows(range(5)), cut.intervals[0]]
 
@@ -343,13 +343,13 @@ def test_who_writes_alone_does_not_read_its_entries_again(pair: Pair, topic: str
 
         with patch("heliograph.copy.ledger.read", counting):
             for row in _rows(range(10)):
-                assert await ledger.append([JournalEntry(PLACE, "m", (row,), seen=seen)]) == []
+                assert await ledger.append([JournalEntry(PLACE, "m", (row,), seen=seen)]) == [True]
             assert fetched == []
             await other.catch_up()
-            assert await other.append([JournalEntry(("another", 0), "n", (Interval(0, 0, 1, "s"),))]) == []
+            assert await other.append([JournalEntry(("another", 0), "n", (Interval(0, 0, 1, "s"),))]) == [True]
             fetched.clear()
             row = _rows(range(11))[-1]
-            assert await ledger.append([JournalEntry(PLACE, "m", (row,), seen=seen)]) == [], "of another partition"
+            assert await ledger.append([JournalEntry(PLACE, "m", (row,), seen=seen)]) == [True], "of another partition"
             assert fetched
         await other.catch_up()
         assert await _all(other) == await _all(ledger) == _rows(range(11))
@@ -478,12 +478,12 @@ def test_decisions_count_again_in_a_topic_that_is_created_again(pair: Pair, topi
             await _put(other, row.target, row.source)
         await ledger.catch_up()
         decision = JournalEntry(PLACE, "m", (Interval(5, 20, 0, "s"),))
-        assert await ledger.append([replace(decision, seen=ledger.next_offset)]) == []
+        assert await ledger.append([replace(decision, seen=ledger.next_offset)]) == [True]
         await asyncio.to_thread(pair.b.delete, ledger.topic)
         await ensure_internal_topics(flow, source, target)
         await ledger.catch_up()
         decision = JournalEntry(PLACE, "m", (Interval(5, 30, 0, "s"),))
-        assert await ledger.append([replace(decision, seen=ledger.next_offset)]) == []
+        assert await ledger.append([replace(decision, seen=ledger.next_offset)]) == [True]
         assert ledger.of(PLACE, "m").last() == decision.intervals[0]
 
     _with_clients(flow, do)

@@ -17,7 +17,8 @@ from heliograph.model.flow import Cluster
 from heliograph.model.intervals import Interval
 from heliograph.model.ledger_records import JournalEntry
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.fetch import Fetched, FetchSession
+from heliograph.wire.fetch import FetchSession
+from heliograph.wire.fetch_response import Fetched
 from logs import Pair, Record, some_records
 
 
@@ -55,10 +56,10 @@ def test_damaged_data_stops_the_partition_after_the_batches_before_it(
     assert pair.b.read(f"A.{topic}") == pair.a.read(topic)
 
 
-def _flip(data: bytes, where: float) -> bytes:
+def _flip(data: memoryview, where: float) -> memoryview:
     damaged = bytearray(data)
     damaged[int(len(data) * where)] ^= 0x01
-    return bytes(damaged)
+    return memoryview(bytes(damaged))
 
 
 def test_a_copier_that_wakes_up_after_its_deadline_sends_nothing(pair: Pair, topic: str) -> None:

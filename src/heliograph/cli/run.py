@@ -30,6 +30,7 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.control.takeover import StillRunning
+from heliograph.copy.tracing import FILE_VARIABLE
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import RestServer, address
@@ -56,6 +57,14 @@ Rest = Annotated[
     typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="127.0.0.1:8083 or the next"),
 ]
 NoRest = Annotated[bool, typer.Option("--no-rest", help="Serve no REST API.")]
+Trace = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a trace of fetches, appends, stalls and leases, for https://ui.perfetto.dev. It grows by some "
+        "megabytes a minute.",
+        metavar="FILE",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the result as one JSON line.")]
 
 
@@ -67,6 +76,7 @@ def run(
     no_rest: NoRest = False,
     master: Master = None,
     conf: Conf = None,
+    trace: Trace = None,
     as_json: AsJson = False,
     log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
@@ -81,6 +91,8 @@ def run(
     console = log_console(log_format)
     set_up_logging(console, verbose, log_format)
     settings = spark_settings(conf or [])
+    if trace is not None:
+        settings |= {f"spark.executorEnv.{FILE_VARIABLE}": str(_new_trace(trace))}
     document, deployment = _load(files)
     if plan:
         try:
@@ -101,6 +113,15 @@ def run(
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(flow) for flow in flows]))
     _report(flows, behind, until_caught_up)
+
+
+def _new_trace(file: Path) -> Path:
+    """Leases append to it, on this machine."""
+    try:
+        file.write_text("[\n")
+    except OSError as error:
+        fail(f"--trace: {error}", 2)
+    return file.resolve()
 
 
 def _load(files: list[Path]) -> tuple[Settings, Deployment]:

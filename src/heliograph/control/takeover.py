@@ -107,11 +107,12 @@ async def take_over(
     if outcome.taken and not dry:
         by_partition = {mirror.partition: mirror for mirror in mirrors}
         await _make_faithful(target, {taken.partition.mirror for taken in outcome.taken})
-        entries = {_entry(taken, by_partition[taken.partition], seen): taken for taken in outcome.taken}
-        for entry in await ledger.append(list(entries)):
-            outcome.taken.remove(entries[entry])
+        found = list(outcome.taken)
+        counts = await ledger.append([_entry(taken, by_partition[taken.partition], seen) for taken in found])
+        for taken in (taken for taken, is_counted in zip(found, counts, strict=True) if not is_counted):
+            outcome.taken.remove(taken)
             reason = "another process has written to the ledger about it meanwhile; it is looked at again"
-            outcome.refused[entries[entry].partition] = reason
+            outcome.refused[taken.partition] = reason
     return outcome
 
 

@@ -55,11 +55,16 @@ class OutgoingBatch:
     next_source: int  # everything before it is copied or left out when this batch has landed
     epoch: int  # leader epoch of the last batch before that
     reencode_reason: str = ""  # empty if it is as it was fetched; of several reasons, that of its first batch
+    is_copied: bool = False  # its bytes were copied out of the response
 
     @property
     def is_reencoded(self) -> bool:
-        """Whether it was re-encoded, so that it does not keep the fetched bytes in memory."""
         return bool(self.reencode_reason)
+
+    @property
+    def has_own_bytes(self) -> bool:
+        """Whether it does not keep the response in memory."""
+        return self.is_copied or self.is_reencoded
 
     @property
     def source_offset(self) -> int:
@@ -91,6 +96,13 @@ class Classified:
     epoch: int = -1
     problem: tuple[str, str] | None = None  # at next_source: a keyword and a sentence
 
+    def copy_bytes(self) -> None:
+        """Keep nothing of the response that the batches were received in."""
+        for outgoing in self.outgoing:
+            if not outgoing.has_own_bytes:
+                outgoing.batch, outgoing.is_copied = outgoing.batch.copied(), True
+        self.aborted = [batch.copied() for batch in self.aborted]
+
 
 class _TooLarge(Exception):
     """A record that is too large for any batch that the mirror takes."""
@@ -101,7 +113,7 @@ class _TooLarge(Exception):
 
 
 def classify(
-    data: bytes,
+    data: bytes | memoryview,
     position: int,
     epoch: int,
     rules: Rules,

@@ -10,7 +10,8 @@ from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
-from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchPartition, Limits, fetch
+from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, FetchPartition, Limits, fetch
+from heliograph.wire.fetch_response import Fetched
 from heliograph.wire.recode import DecodedRecord, records_of
 
 _CHUNK = 1 << 20

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
+import uvloop
+
 from heliograph.copy.budget import Budget
 from heliograph.copy.command_listener import listen
 from heliograph.copy.counts import Counts
@@ -23,6 +25,7 @@ from heliograph.copy.pipeline import Pipeline
 from heliograph.copy.progress_reporter import ProgressReporter
 from heliograph.copy.signals import Change, Command, EndLease, Grant
 from heliograph.copy.tasks import Tasks
+from heliograph.copy.tracing import is_tracing, traced_lease, watch_loop
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.partitions import MirrorPartition, Position, producer_id
 from heliograph.model.problems import Notice
@@ -72,6 +75,8 @@ class Copier:
             self._pipeline.start(self._current_cursors)
             self._tasks.start(listen(self._work, self._target, self._handle))
             self._tasks.start(self._reporter.run(self._current_cursors))
+            if is_tracing():
+                self._tasks.start(watch_loop())
             while not self._stop.is_set() and (left := self._clock.left) > 0:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left, _CHECK_CLOCK_EVERY)):
@@ -165,4 +170,5 @@ def run_lease(work: Work, attempt: int) -> Outcome:
     async def main() -> Outcome:
         return await Copier(work, attempt).run()
 
-    return asyncio.run(main())
+    with traced_lease(work.flow.name, work.lease):
+        return uvloop.run(main())  # it sends large requests without copying them, asyncio does not before Python 3.12

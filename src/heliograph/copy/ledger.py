@@ -21,6 +21,7 @@ from heliograph.model.ledger_records import (
     INDEX,
     JOURNAL,
     PAGES,
+    Author,
     Index,
     JournalEntry,
     about,
@@ -228,9 +229,11 @@ class Ledger:
         if record.key is None or record.value is None:
             return
         partition, author = about(record.key)
-        if not self._reads(partition):
-            return
-        entry = from_record(record.key, record.value)
+        if self._reads(partition):
+            await self._take_entry(from_record(record.key, record.value), record, author)
+
+    async def _take_entry(self, entry: JournalEntry, record: Record, author: Author) -> None:
+        self._last_key = record.key
         state = self._memory.state(entry.partition, entry.mirror_id)
         if record.offset <= state.written or not state.accepts(entry, author):
             return
@@ -273,8 +276,8 @@ class Ledger:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    async def append(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-        """Append entries to the journal. Returns, when all in-sync replicas have them, those that do not count."""
+    async def append(self, entries: Sequence[JournalEntry]) -> list[bool]:
+        """Append entries to the journal. Returns, when all in-sync replicas have them, whether each counts."""
         if not entries:
             return []
         # Numbered before anything else runs: of two entries of one author the one that was given later counts.
@@ -285,18 +288,20 @@ class Ledger:
             topic = await own_topic(self._target, self.topic)
             offsets = await append_records(self._target, topic, JOURNAL, records)
             async with self.reading:
-                await self._take_own(topic, records, offsets)
-            return [entry for entry, key in zip(entries, keys, strict=True) if not self._awaited[key]]
+                await self._take_own(topic, entries, records, offsets)
+            return [self._awaited[key] for key in keys]
         finally:
             for key in keys:
                 del self._awaited[key]
 
-    async def _take_own(self, topic: Topic, records: Sequence[Record], offsets: Sequence[int]) -> None:
+    async def _take_own(
+        self, topic: Topic, entries: Sequence[JournalEntry], records: Sequence[Record], offsets: Sequence[int]
+    ) -> None:
         """Read own entries, with those of others before them: these decide whether own ones count."""
         is_same = self._is_read and id_text(topic.id) == self._topic_id
         if is_same and list(offsets) == list(range(self.next_offset, self.next_offset + len(records))):
-            for record, offset in zip(records, offsets, strict=True):
-                await self._take(replace(record, offset=offset))
+            for entry, record, offset in zip(entries, records, offsets, strict=True):
+                await self._take_entry(entry, replace(record, offset=offset), about(record.key or b"")[1])
             self.next_offset += len(records)
         else:
             await self.catch_up_locked()

@@ -65,8 +65,10 @@ class LedgerWriter:
         try:
             for recording in due:
                 await self._park(recording.cursor, recording.waiting)
-            entries = {entry: recording for recording in due if recording.is_current for entry in _entries(recording)}
-            overtaken = {entries[entry].cursor for entry in await self._ledger.append(list(entries))}
+            entries = [(recording, entry) for recording in due if recording.is_current for entry in _entries(recording)]
+            counts = await self._ledger.append([entry for _recording, entry in entries])
+            written = zip(entries, counts, strict=True)
+            overtaken = {recording.cursor for (recording, _entry), is_counted in written if not is_counted}
         except WireError as error:
             for recording in due:
                 if recording.is_current:

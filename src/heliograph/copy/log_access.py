@@ -112,9 +112,9 @@ async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Top
     return batches
 
 
-def _holding(data: bytes, offset: int) -> Batch | None:
-    """The first batch that ends after an offset, copied so that the rest of the chunk is not kept in memory."""
+def _holding(data: memoryview, offset: int) -> Batch | None:
+    """The first batch that ends after an offset."""
     for batch in split(data):
         if batch.next_offset > offset:
-            return batch._replace(data=memoryview(bytes(batch.data)))
+            return batch.copied()
     return None

@@ -5,6 +5,7 @@ cursors moved, filled up or have room again. Idle partitions cost nothing.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from heliograph.copy.budget import Budget, Chunk
@@ -13,11 +14,13 @@ from heliograph.copy.classify import Rules, classify
 from heliograph.copy.counts import SOURCE
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.rate_limiter import RateLimiter
+from heliograph.copy.tracing import span
 from heliograph.model.flow import Reading
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, error_name, lacking
-from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, Fetched, FetchPartition, FetchSession, Limits
+from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, FetchPartition, FetchSession, Limits
+from heliograph.wire.fetch_response import Fetched
 
 # While a full partition waits for its appends, the others do not long-poll.
 _SHORT_WAIT = 0.005
@@ -103,14 +106,19 @@ class Reader:
             1 if is_short else self._reading.fetch_min_bytes,
             _SHORT_WAIT if is_short else self._reading.fetch_max_wait,
         )
+        begin = time.monotonic()
         self._budget.reserve(size)  # until the response arrives and is counted itself
         try:
             answers = await session.fetch(wanted, self._dropped, limits)
             self._dropped.clear()
         finally:
             self._budget.unreserve(size)
+        received = sum(len(answer.data) for answer in answers)
+        span("fetch", f"fetch from broker {self._node}", begin, bytes=received, partitions=len(answers))
+        begin = time.monotonic()
         self._take(wanted, answers)
-        self._rate_limiter.spent(sum(len(answer.data) for answer in answers))
+        span("classify", f"{received} bytes", begin)
+        self._rate_limiter.spent(received)
         if session.throttled:
             self._callbacks.throttled(SOURCE, session.throttled)
             await asyncio.sleep(session.throttled)  # the broker would only delay the next request
@@ -217,6 +225,8 @@ class Reader:
         classified = classify(
             answer.data, source.fetch_at, source.fetch_epoch, rules, answer.aborted, limits.refused_records
         )
+        if 2 * len(answer.data) < answer.response_size:  # or a slow partition would keep those of others in memory
+            classified.copy_bytes()
         chunk = Chunk(self._budget, len(answer.data), cursor.mirror.leader)
         must_be_recorded = cursor.take(classified, chunk)
         if classified.problem is not None:

@@ -166,11 +166,14 @@ async def _record(
         (candidate, correction) for candidate in (*refused, *passed) for correction in candidate.corrections
     ]
     new_intervals += [(candidate, candidate.decision.new) for candidate in passed if candidate.decision.new is not None]
-    entries = {
-        JournalEntry(candidate.source_partition, candidate.facts.mirror_id, (interval,), seen=candidate.seen): candidate
-        for candidate, interval in new_intervals
-    }
-    overtaken = {entries[entry].cursor for entry in await ledger.append(list(entries))}
+    counts = await ledger.append(
+        [
+            JournalEntry(candidate.source_partition, candidate.facts.mirror_id, (interval,), seen=candidate.seen)
+            for candidate, interval in new_intervals
+        ]
+    )
+    written = zip(new_intervals, counts, strict=True)
+    overtaken = {candidate.cursor for (candidate, _interval), is_counted in written if not is_counted}
     for cursor in overtaken:
         callbacks.restart(cursor, OVERTAKEN, False)
     return [

@@ -95,7 +95,7 @@ class SendQueue:
         for step in steps:
             held = chunk if isinstance(step, OutgoingBatch) or step.aborted else None
             if held is not None:
-                if isinstance(step, OutgoingBatch) and step.is_reencoded:
+                if isinstance(step, OutgoingBatch) and step.has_own_bytes:
                     held = Chunk(held.budget, step.size, held.leader)
                 held.acquire()
             self.steps.append((step, held))

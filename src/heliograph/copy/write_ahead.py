@@ -55,12 +55,16 @@ class WriteAheadQueue:
 
 def plan_of(batches: Sequence[OutgoingBatch], at: int, source_id: str, foreign_offsets_before: int) -> list[Interval]:
     """The intervals of batches that are appended one after the other from mirror offset `at` on."""
-    plan: list[list[int]] = []
+    plan: list[Interval] = []
+    first, expected = at, None
     for batch in batches:
         for source, count in batch.runs:
-            if plan and plan[-1][1] + plan[-1][2] == source:
-                plan[-1][2] += count
-            else:
-                plan.append([at, source, count])
+            if source != expected:
+                if expected is not None:
+                    plan.append(Interval(first, expected - at + first, at - first, source_id, foreign_offsets_before))
+                first = at
             at += count
-    return [Interval(target, source, count, source_id, foreign_offsets_before) for target, source, count in plan]
+            expected = source + count
+    if expected is not None:
+        plan.append(Interval(first, expected - at + first, at - first, source_id, foreign_offsets_before))
+    return plan

@@ -17,6 +17,7 @@ from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.send_queue import Sent
 from heliograph.copy.tasks import Tasks
+from heliograph.copy.tracing import span
 from heliograph.model.flow import Writing
 from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch
@@ -138,11 +139,14 @@ class Writer:
         ]
         self._in_flight += 1
         answer = append(connection, batches, self._writing.request_timeout)
-        answer.add_done_callback(self._tasks.guard(partial(self._answered, request)))
+        answer.add_done_callback(self._tasks.guard(partial(self._answered, request, time.monotonic())))
         return True
 
-    def _answered(self, request: list[tuple[Cursor, Sent]], done: "asyncio.Future[list[Appended]]") -> None:
+    def _answered(
+        self, request: list[tuple[Cursor, Sent]], sent_at: float, done: "asyncio.Future[list[Appended]]"
+    ) -> None:
         self._in_flight -= 1
+        span("append", f"append to broker {self._node}", sent_at, batches=len(request))
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = {} if failure is not None else {(answer.topic, answer.partition): answer for answer in done.result()}
         for cursor, sent in request:

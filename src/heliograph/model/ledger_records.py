@@ -83,14 +83,16 @@ def from_record(key: bytes, value: bytes) -> JournalEntry:
     topic, partition, target, _end, *rest = json.loads(key)
     fields = json.loads(value)
     source, runs, foreign, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
+    source_id, fill = fields["source_id"], fields.get("fill", False)
     intervals = []
-    for at in range(0, len(runs), 2):
-        fill = at == 0 and fields.get("fill", False)
-        intervals.append(Interval(target, source, runs[at], fields["source_id"], foreign, fill))
-        gap = runs[at + 1] if at + 1 < len(runs) else 0
-        target += runs[at] + (gap if filler else 0)
-        source += runs[at] + gap
-        foreign += gap if filler else 0
+    for count, gap in zip(runs[::2], [*runs[1::2], 0], strict=True):
+        intervals.append(Interval(target, source, count, source_id, foreign, fill))
+        fill = False  # only the first can have it
+        source += count + gap
+        target += count
+        if filler:
+            target += gap
+            foreign += gap
     # Version 0.1.0 had the id of the mirror in the value.
     mirror = rest[0] if rest else fields["mirror_id"]
     return JournalEntry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))

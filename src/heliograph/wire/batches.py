@@ -85,6 +85,10 @@ class Batch(NamedTuple):
         """Whether every offset from first to last has a record; not so after compaction."""
         return self.count == self.last_offset_delta + 1
 
+    def copied(self) -> "Batch":
+        """With bytes of its own, so that the rest of what was fetched need not be kept in memory."""
+        return self._replace(data=memoryview(bytes(self.data)))
+
     def intact(self) -> bool:
         return crc32c(self.data[_CRC_FROM:]) == self.crc
 

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
@@ -127,11 +127,14 @@ class Connection(asyncio.BufferedProtocol):
         """Whether the broker supports a request, in this version or a newer one."""
         return api_key in self.versions and self.versions[api_key][1] >= version
 
-    async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
-        """Sends one of kafka-python's request messages and returns its response message."""
+    async def request(
+        self, message: Any, newest: int | None = None, oldest: int = 0, decode: Decode | None = None
+    ) -> Any:
+        """Sends one of kafka-python's request messages and returns its response message, or what `decode` makes of the
+        frame after its correlation id."""
         known = int(message.max_version)
         version = self.version(message.API_KEY, known if newest is None else min(newest, known), oldest)
-        return await self._transmit(message, version)
+        return await self._transmit(message, version, decode)
 
     def _transmit(self, message: Any, version: int, decode: Decode | None = None) -> asyncio.Future[Any]:
         message.API_VERSION = version
@@ -178,8 +181,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- called by asyncio --------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         # The copier limits the bytes in flight; the transport need not pause it.
         transport.set_write_buffer_limits(high=_LARGEST_FRAME)
         self._check_deadlines()

@@ -4,9 +4,8 @@ In a session the broker remembers the partitions: a request has only those that 
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kafka.protocol.consumer import FetchRequest
 
@@ -18,6 +17,7 @@ from heliograph.wire.errors import (
     INVALID_FETCH_SESSION_EPOCH,
     BrokerError,
 )
+from heliograph.wire.fetch_response import FetchAnswer, Fetched, decode
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
@@ -39,26 +39,6 @@ class FetchPartition:
     @property
     def place(self) -> TopicPartition:
         return self.topic, self.partition
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The answer for one partition. `end` is the end for this isolation level (last stable offset or high watermark),
-    -1 if the broker did not return it.
-
-    `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
-    offset up to which the log is still the one that was read before; None if it did not diverge.
-    """
-
-    topic: str
-    partition: int
-    error: int
-    end: int
-    log_start: int
-    data: bytes
-    aborted: tuple[tuple[int, int], ...] = ()
-    diverged: int | None = None
-    high_watermark: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +84,26 @@ class FetchSession:
             updates, gone = list(self._wanted.values()), []
         # A cluster has ids for all topics or for none; a request without topics does not show which.
         self._by_id &= _have_ids(updates)
-        answer, version = await _request(
-            self._connection, updates, gone, self._session, limits, self._isolation, self._by_id
+        answer = await _request(
+            self._connection, updates, gone, self._session, limits, self._isolation, self._by_id, self._names
         )
-        self.throttled = answer.throttle_time_ms / 1000
-        if answer.error_code in _SESSION_LOST:
+        self.throttled = answer.throttled
+        if answer.error in _SESSION_LOST:
             self._session = _NEW_SESSION
             return []
-        if answer.error_code:
-            raise BrokerError(answer.error_code)
-        self._advance(answer, version)
-        return _fetched(answer, version, self._names)
+        if answer.error:
+            raise BrokerError(answer.error)
+        self._advance(answer.session)
+        return answer.partitions
 
-    def _advance(self, answer: Any, version: int) -> None:
+    def _advance(self, session: int) -> None:
         number, epoch = self._session
-        if version < 7 or answer.session_id == 0:
+        if session == 0:
             self._session = _NEW_SESSION
-        elif answer.session_id == number and epoch < _LAST_EPOCH:
+        elif session == number and epoch < _LAST_EPOCH:
             self._session = (number, epoch + 1)
         else:
-            self._session = (answer.session_id, 1)
+            self._session = (session, 1)
 
 
 async def fetch(
@@ -131,10 +111,11 @@ async def fetch(
 ) -> list[Fetched]:
     """One fetch without a session: everything up to the end for this isolation level, aborted records and markers
     included."""
-    answer, version = await _request(connection, wanted, (), _NO_SESSION, limits, isolation, _have_ids(wanted))
-    if answer.error_code:
-        raise BrokerError(answer.error_code)
-    return _fetched(answer, version, {partition.topic_id: partition.topic for partition in wanted})
+    names = {partition.topic_id: partition.topic for partition in wanted}
+    answer = await _request(connection, wanted, (), _NO_SESSION, limits, isolation, _have_ids(wanted), names)
+    if answer.error:
+        raise BrokerError(answer.error)
+    return answer.partitions
 
 
 def _have_ids(wanted: Iterable[FetchPartition]) -> bool:
@@ -149,10 +130,9 @@ async def _request(
     limits: Limits,
     isolation: int,
     by_id: bool,
-) -> tuple[Any, int]:
-    """Returns the answer and its version.
-
-    Topics are named by id where the broker supports it (version 13 on): a recreated topic then answers with an error
+    names: Mapping[uuid.UUID, str],
+) -> FetchAnswer:
+    """Topics are named by id where the broker supports it (version 13 on): a recreated topic then answers with an error
     instead of the records of the new topic.
     """
     version = connection.version(FetchRequest.API_KEY, newest=16 if by_id else 12, oldest=4)
@@ -190,28 +170,7 @@ async def _request(
         ],
         rack_id="",
     )
-    return await connection.request(request, newest=version, oldest=version), version
-
-
-def _fetched(answer: Any, version: int, names: dict[uuid.UUID, str]) -> list[Fetched]:
-    return [
-        Fetched(
-            topic=names[topic.topic_id] if version >= 13 else topic.topic,
-            partition=part.partition_index,
-            error=part.error_code,
-            end=part.last_stable_offset if part.last_stable_offset >= 0 else part.high_watermark,
-            log_start=part.log_start_offset,
-            data=part.records or b"",
-            aborted=tuple((txn.producer_id, txn.first_offset) for txn in part.aborted_transactions or ()),
-            diverged=_diverged(part),
-            high_watermark=part.high_watermark,
-        )
-        for topic in answer.responses
-        for part in topic.partitions
-    ]
-
-
-def _diverged(part: Any) -> int | None:
-    # Since version 12 a broker compares last_fetched_epoch with its own leader epochs.
-    diverging = part.diverging_epoch
-    return None if diverging is None or diverging.end_offset < 0 else int(diverging.end_offset)
+    answer: FetchAnswer = await connection.request(
+        request, version, version, lambda frame: decode(frame, version, names)
+    )
+    return answer

@@ -13,6 +13,7 @@ from heliograph.wire.errors import (
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_TOPIC_ID,
 )
+from heliograph.wire.fetch_response import FetchAnswer, Fetched
 
 if TYPE_CHECKING:
     from copying.simulation.cluster import SimulatedCluster
@@ -27,6 +28,7 @@ class Fetches:
 
     loop: asyncio.AbstractEventLoop
     session: int = 0
+    names: dict[uuid.UUID, str] = field(default_factory=dict)
     _count: int = 0
     _wanted: dict[Place, Any] = field(default_factory=dict)
     _sent_bounds: dict[Place, tuple[int, int]] = field(
@@ -35,6 +37,7 @@ class Fetches:
 
     def handle(self, cluster: "SimulatedCluster", message: Any, reply: Callable[[Any], None]) -> None:
         asked = {(topic.topic_id, part.partition): part for topic in message.topics for part in topic.partitions}
+        self.names.update({topic.topic_id: topic.topic for topic in message.topics})
         full = message.session_epoch in (_NO_SESSION, 0)
         if message.session_epoch == _NO_SESSION:
             wanted = asked
@@ -44,7 +47,7 @@ class Fetches:
             wanted = self._wanted = asked
             self._sent_bounds = {}
         elif message.session_id != self.session:
-            reply(Answer(throttle_time_ms=0, error_code=FETCH_SESSION_ID_NOT_FOUND, session_id=0, responses=[]))
+            reply(FetchAnswer(0.0, FETCH_SESSION_ID_NOT_FOUND, 0, []))
             return
         else:
             for topic in message.forgotten_topics_data:
@@ -143,7 +146,7 @@ class _Waiting:
 
     def _answer(self, answers: dict[Place, Any]) -> Any:
         sent_bounds = self.fetches._sent_bounds if self.session else {}
-        topics: dict[uuid.UUID, list[Any]] = {}
+        fetched = []
         for place, answer in answers.items():
             now = answer.high_watermark, answer.log_start_offset
             news = (
@@ -154,6 +157,19 @@ class _Waiting:
             )
             if self.full or news:
                 sent_bounds[place] = now
-                topics.setdefault(place[0], []).append(answer)
-        responses = [Answer(topic="", topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()]
-        return Answer(throttle_time_ms=0, error_code=0, session_id=self.session, responses=responses)
+                fetched.append(_fetched(self.fetches.names[place[0]], answer))
+        return FetchAnswer(0.0, 0, self.session, fetched)
+
+
+def _fetched(topic: str, answer: Any) -> Fetched:
+    return Fetched(
+        topic,
+        answer.partition_index,
+        answer.error_code,
+        answer.last_stable_offset if answer.last_stable_offset >= 0 else answer.high_watermark,
+        answer.log_start_offset,
+        memoryview(answer.records),
+        tuple((transaction.producer_id, transaction.first_offset) for transaction in answer.aborted_transactions or ()),
+        answer.diverging_epoch.end_offset if answer.diverging_epoch is not None else None,
+        answer.high_watermark,
+    )

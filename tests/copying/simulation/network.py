@@ -86,7 +86,9 @@ class SimulatedConnection:
     def knows(self, api_key: int, version: int = 0) -> bool:
         return True
 
-    async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
+    async def request(
+        self, message: Any, newest: int | None = None, oldest: int = 0, decode: Decode | None = None
+    ) -> Any:
         return await self._send(message, None)
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:

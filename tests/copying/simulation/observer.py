@@ -29,7 +29,7 @@ class _Instant:
     def version(self, api_key: int, newest: int, oldest: int = 0) -> int:
         return newest
 
-    async def request(self, message: Any, newest: int | None = None, oldest: int = 0) -> Any:
+    async def request(self, message: Any, newest: int | None = None, oldest: int = 0, decode: object = None) -> Any:
         answer = asyncio.get_running_loop().create_future()
         self._cluster.handle(message, self._fetches, answer.set_result)
         return await answer

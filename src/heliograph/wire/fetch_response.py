@@ -1,0 +1,125 @@
+"""Decodes Fetch responses, versions 4 to 16, by hand: the records stay where they were received."""
+
+import struct
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_FLEXIBLE = 12  # from this version on lengths are varints, and there are tagged fields
+_BY_ID = 13  # from this version on topics have their ids instead of names
+_SHORT, _INT, _LONG = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
+_PARTITION = struct.Struct(">ihqq")  # index, error, high watermark, last stable offset
+_ABORTED = struct.Struct(">qq")
+_DIVERGING_EPOCH = 0  # the tag of this field
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The answer for one partition. `end` is the end for this isolation level (last stable offset or high watermark),
+    -1 if the broker did not return it.
+
+    `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
+    offset up to which the log is still the one that was read before; None if it did not diverge. `data` is a view of
+    the whole response, which has `response_size` bytes.
+    """
+
+    topic: str
+    partition: int
+    error: int
+    end: int
+    log_start: int
+    data: memoryview
+    aborted: tuple[tuple[int, int], ...] = ()
+    diverged: int | None = None
+    high_watermark: int = -1
+    response_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    throttled: float  # seconds
+    error: int
+    session: int
+    partitions: list[Fetched]
+
+
+def decode(frame: memoryview, version: int, names: Mapping[uuid.UUID, str]) -> FetchAnswer:
+    """The frame after its correlation id."""
+    reader = _Reader(frame, version >= _FLEXIBLE)
+    reader.tags()  # of the header
+    throttled = reader.number(_INT) / 1000
+    error, session = (reader.number(_SHORT), reader.number(_INT)) if version >= 7 else (0, 0)
+    partitions = []
+    for _ in range(reader.length(_INT)):
+        topic = names[reader.topic_id()] if version >= _BY_ID else reader.text()
+        partitions += [_partition(reader, version, topic) for _ in range(reader.length(_INT))]
+        reader.tags()
+    reader.tags()
+    return FetchAnswer(throttled, error, session, partitions)
+
+
+def _partition(reader: "_Reader", version: int, topic: str) -> Fetched:
+    index, error, high_watermark, stable = reader.fields(_PARTITION)
+    log_start = reader.number(_LONG) if version >= 5 else -1
+    aborted = []
+    for _ in range(reader.length(_INT)):
+        producer_id, first_offset = reader.fields(_ABORTED)
+        aborted.append((producer_id, first_offset))
+        reader.tags()
+    if version >= 11:
+        reader.number(_INT)  # the replica to read from, which is asked for by others only
+    data = reader.view(reader.length(_INT))
+    diverged = None
+    if (field := reader.tags().get(_DIVERGING_EPOCH)) is not None:
+        # Since version 12 a broker compares last_fetched_epoch with its own leader epochs.
+        end_offset = _LONG.unpack_from(field, 4)[0]
+        diverged = None if end_offset < 0 else end_offset
+    end = stable if stable >= 0 else high_watermark
+    size = len(reader.frame)
+    return Fetched(topic, index, error, end, log_start, data, tuple(aborted), diverged, high_watermark, size)
+
+
+class _Reader:
+    def __init__(self, frame: memoryview, flexible: bool) -> None:
+        self.frame = frame
+        self._flexible = flexible
+        self._at = 0
+
+    def fields(self, layout: struct.Struct) -> tuple[int, ...]:
+        values = layout.unpack_from(self.frame, self._at)
+        self._at += layout.size
+        return values
+
+    def number(self, layout: struct.Struct) -> int:
+        return int(self.fields(layout)[0])
+
+    def view(self, size: int) -> memoryview:
+        if size > len(self.frame) - self._at:
+            raise ValueError(f"{size} bytes are announced, {len(self.frame) - self._at} are there")
+        self._at += size
+        return self.frame[self._at - size : self._at]
+
+    def length(self, layout: struct.Struct) -> int:
+        """Of an array, a string or bytes; 0 for null."""
+        return max(0, self._varint() - 1 if self._flexible else self.number(layout))
+
+    def text(self) -> str:
+        return str(self.view(self.length(_SHORT)), "utf-8")
+
+    def topic_id(self) -> uuid.UUID:
+        return uuid.UUID(bytes=bytes(self.view(16)))
+
+    def tags(self) -> dict[int, memoryview]:
+        if not self._flexible:
+            return {}
+        return {self._varint(): self.view(self._varint()) for _ in range(self._varint())}
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.frame[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
