@@ -3,7 +3,7 @@
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
 #   make check     linters, types, import rules and the tests that start no broker and no Spark: below a minute, no Java
 #   make test      linters, types, import rules and the whole test suite
-#   make bench     Heliograph and MirrorMaker 2 on six workloads, with a report (QUICK=1: two of them, in three minutes)
+#   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on twelve workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
@@ -105,4 +105,4 @@ soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
+	rm -rf $(VENV) bench/.cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -37,7 +37,7 @@ from heliograph.sandbox.processes import Processes
 from heliograph.wire.errors import WireError
 
 _REPORTS = Path(__file__).parent.parent / "docs" / "benchmarks"
-_LATENCY_TOOLS = ("heliograph", "mm2", "mm2-tuned")
+_LATENCY_TOOLS = ("heliograph", "franz-go", "mm2", "mm2-tuned")
 _QUICK_TOOLS = ("heliograph", "franz-go", "mm2", "mm2-tuned")
 _WARM_UP_PARTITIONS = 6
 
@@ -85,7 +85,7 @@ def run(plan: Plan) -> Results:
     began, before = time.monotonic(), Machine.now()
     plan, left_out = _possible(plan)
     results = Results(
-        environment=environment(),
+        environment=environment() | ({"franz-go": franz_go.version()} if _has_franz_go(plan) else {}),
         titles={tool.key: tool.title for tool in plan.tools},
         latency_rate=latency.RATE,
         latency_seconds=plan.latency_seconds,
@@ -113,7 +113,7 @@ def run(plan: Plan) -> Results:
 def _possible(plan: Plan) -> tuple[Plan, list[str]]:
     """The plan without the tools that cannot run on this machine, and a line for each of them."""
     left_out: list[str] = []
-    if any(tool.kind is Kind.FRANZ_GO for tool in plan.tools):
+    if _has_franz_go(plan):
         _say("building the copier on franz-go")
         try:
             franz_go.program()
@@ -122,6 +122,10 @@ def _possible(plan: Plan) -> tuple[Plan, list[str]]:
             _say(f"  left out: {reason}")
             plan = replace(plan, tools=tuple(tool for tool in plan.tools if tool.kind is not Kind.FRANZ_GO))
     return plan, left_out
+
+
+def _has_franz_go(plan: Plan) -> bool:
+    return any(tool.kind is Kind.FRANZ_GO for tool in plan.tools)
 
 
 def shortest() -> Results:
@@ -162,7 +166,7 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         if plan.limits:
             results.limits += _measure_limits(stage, workload, survey, records, number)
         # Each round begins with another tool: none always gets the freshest clusters.
-        turn = (number - 1) % len(tools)
+        turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
     _tidy(stage)
@@ -181,7 +185,10 @@ def _written(stage: Stage, workload: Workload, records: int) -> Survey:
 
 def _measure_limits(stage: Stage, workload: Workload, survey: Survey, records: int, number: int) -> Iterator[Limit]:
     """What bounds every tool, measured in the same round as the tools."""
-    relayed = relay(survey.size, stage.proxy_to) if workload.far else relay(survey.size)
+    try:
+        relayed = relay(survey.size, stage.proxy_to) if workload.far else relay(survey.size)
+    except OSError as error:
+        raise Trouble(f"the relay failed: {error}") from error
     measured = [(Bound.RELAY, survey.visible / relayed.seconds, relayed.cpu / survey.visible * 1e6)]
     pool = workload.pool
     for bound, per_batch in ((Bound.PRODUCE_LARGE, pool.per_large_batch), (Bound.PRODUCE, pool.per_batch)):

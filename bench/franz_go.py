@@ -5,6 +5,7 @@ Its source is in `peers/franzgo`. Program and caches are in `.cache` next to thi
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -46,6 +47,13 @@ def program() -> Path:
     if done.returncode:
         raise NotBuilt(f"go build: {' / '.join(done.stderr.splitlines()[-2:])}")
     return built
+
+
+def version() -> str:
+    """Of franz-go and of the compiler that has built the copier."""
+    required = re.search(r"github.com/twmb/franz-go (v\S+)", (_SOURCE / "go.mod").read_text())
+    said = subprocess.run([str(compiler()), "env", "GOVERSION"], capture_output=True, text=True, check=False)
+    return f"{required[1] if required else 'unknown'}, {said.stdout.strip()}"
 
 
 def command(flows: Sequence[Sequence[str]], codec: str, committed: bool, batch_bytes: int) -> list[str]:

@@ -39,7 +39,7 @@ func main() {
 		flag.Usage()
 		log.Fatal("ERROR: nothing to copy")
 	}
-	// Records live for milliseconds: a collector that runs at each doubling of the heap costs a third of the CPU time.
+	// Records live for milliseconds: with a larger heap the collector runs less often.
 	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
