@@ -19,12 +19,11 @@ from heliograph.model.problems import Notice, Refusal
 from heliograph.service.events import (
     Event,
     Events,
-    LeaseFailed,
+    FlowEvent,
     LoggedEvent,
     PartitionEvent,
     PartitionNotice,
     PartitionStopped,
-    Recovered,
     TopicEvent,
     emit,
     flow_scope,
@@ -143,10 +142,10 @@ def test_a_webhook_that_is_no_address_is_refused_without_showing_it() -> None:
             "topic orders is not mirrored",
             {"topic": "orders"},
         ),
-        (LeaseFailed("A->B", 2, "no memory"), "ERROR", "lease 2 failed and will be tried again: no memory", {}),
-        (Recovered("A->B", "lease 2 runs again"), "INFO", "lease 2 runs again", {}),
+        (FlowEvent("A->B", "lease 2 failed: no memory", logging.ERROR), "ERROR", "lease 2 failed: no memory", {}),
+        (FlowEvent("A->B", "lease 2 runs again"), "INFO", "lease 2 runs again", {}),
     ],
-    ids=["stopped", "waiting", "notice", "partition", "topic", "lease", "recovered"],
+    ids=["stopped", "waiting", "notice", "partition", "topic", "flow", "information"],
 )
 def test_an_event_is_a_log_line_a_json_line_an_entry_of_the_list_and_a_count(
     caplog: pytest.LogCaptureFixture, event: Event, level: str, text: str, fields: dict[str, Any]

@@ -11,7 +11,7 @@ from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
-from heliograph.service.events import FlowNotRunning, emit, flow_scope
+from heliograph.service.events import FlowEvent, emit, flow_scope
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
 from heliograph.service.flow_runner import FlowRunner
@@ -144,7 +144,8 @@ class FlowSupervisor:
 
     def _note_failure(self, wanted: Flow | None, trouble: str, bug: Exception | None) -> None:
         if trouble != self.trouble and (wanted is not None or bug is not None):
-            emit(log, FlowNotRunning(self.name, trouble.removeprefix(f"{self.name}: ")), bug)
+            text = f"does not run and will be tried again: {trouble.removeprefix(f'{self.name}: ')}"
+            emit(log, FlowEvent(self.name, text, logging.ERROR), bug)
         self.trouble = trouble
 
     async def _apply(self, flow: Flow | None, tasks: asyncio.TaskGroup) -> None:
