@@ -125,8 +125,8 @@ def test_what_the_file_leaves_out_is_named_with_the_pattern(pair: Pair, topic: s
     flow = _flow(pair, topic)
     copy(flow)
     group, unwanted, other = f"{topic}-g", f"{topic}-unwanted", f"x-{topic}"
-    for one in (group, unwanted, other):
-        pair.a.commit(one, topic, 3)
+    for name in (group, unwanted, other):
+        pair.a.commit(name, topic, 3)
     pair.a.commit(group, f"{topic}-secret", 3)
     standing = _standing(flow, group)
     assert [(row.topic, row.state) for row in standing.partitions] == [
@@ -268,7 +268,7 @@ def test_looking_costs_the_same_for_few_and_many_and_writes_nothing(
 
     def cost() -> list[str]:
         sent.clear()
-        found = {one.group for one in _look(flow).groups}
+        found = {standing.group for standing in _look(flow).groups}
         assert groups <= found
         return list(sent)
 

@@ -220,8 +220,8 @@ def _some_checkpoints(monkeypatch: pytest.MonkeyPatch, *written: Checkpoint) -> 
         return Topic(name, ONE, False, {0: 1})
 
     async def read_kind(*_where: Any) -> AsyncIterator[Checkpoint]:
-        for one in written:
-            yield one
+        for checkpoint in written:
+            yield checkpoint
 
     async def write_records(*_what: Any) -> None:
         return None

@@ -50,7 +50,7 @@ def _histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], Intervals]:
             at, source_id = 0, f"s{number}"
         elif step == "cut":
             at, gap = draw(st.integers(0, at)), 0  # a gap right behind a truncation looks like one before it
-            records = [(one, offset if one != source_id or offset < at else -1) for one, offset in records]
+            records = [(origin, offset if origin != source_id or offset < at else -1) for origin, offset in records]
             intervals.put([Interval(len(records), at, 0, source_id)])
         at += gap
         intervals.put([Interval(len(records), at, count, source_id)])
