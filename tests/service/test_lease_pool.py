@@ -107,7 +107,7 @@ def test_a_lease_that_gets_and_loses_partitions_goes_on() -> None:
             await scene.assign(1)
             assert (scene.commands.kinds(), lease.partitions) == (["change"] * 2, tuple(partitions(0)))
             assert lease.removals == dict.fromkeys(partitions(1, 2), 1)
-            assert scene.pool.measure().arrangements == 3
+            assert scene.pool.measure().assignment_changes == 3
 
     asyncio.run(main())
 

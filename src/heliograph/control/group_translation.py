@@ -60,15 +60,15 @@ class GroupTranslator:
 
     async def translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[TranslatedOffset]]:
         """First what the intervals answer, then what needs a comparison of records."""
-        snapshot = await self._snapshot({key for offsets in wanted.values() for key in offsets})
+        snapshot = await self._snapshot({partition for offsets in wanted.values() for partition in offsets})
         by_intervals: list[TranslatedOffset] = []
         by_records: list[tuple[str, _PartitionPair, Committed, Question]] = []
         for group, offsets in wanted.items():
-            for key, committed in offsets.items():
+            for partition, committed in offsets.items():
                 await asyncio.sleep(0)  # there may be thousands, and pages in memory are unpacked without waiting
-                pair = snapshot.pair(key, committed)
+                pair = snapshot.pair(partition, committed)
                 if isinstance(pair, NotTranslatable):
-                    by_intervals.append(TranslatedOffset(group, *key, committed, pair))
+                    by_intervals.append(TranslatedOffset(group, *partition, committed, pair))
                     continue
                 answer = await self._ask(pair, committed)
                 if isinstance(answer, Question):
@@ -83,13 +83,13 @@ class GroupTranslator:
                 for group, pair, committed, question in by_records
             ]
 
-    async def _snapshot(self, keys: Collection[TopicPartition]) -> "_Snapshot":
+    async def _snapshot(self, partitions: Collection[TopicPartition]) -> "_Snapshot":
         """Everything that is needed to translate for these source partitions."""
-        mirrors = {(self._flow.mirror_name(topic), partition) for topic, partition in keys}
-        source_topics = (await self._source.metadata({topic for topic, _ in keys})).topics if keys else {}
+        mirrors = {(self._flow.mirror_name(topic), partition) for topic, partition in partitions}
+        source_topics = (await self._source.metadata({topic for topic, _ in partitions})).topics if partitions else {}
         mirror_topics = (await self._target.metadata({topic for topic, _ in mirrors})).topics if mirrors else {}
         source_starts, starts, ends = await asyncio.gather(
-            list_offsets(self._source, source_topics, keys, EARLIEST, False),
+            list_offsets(self._source, source_topics, partitions, EARLIEST, False),
             list_offsets(self._target, mirror_topics, mirrors, EARLIEST, False),
             list_offsets(self._target, mirror_topics, mirrors, LATEST, False),
         )
@@ -100,7 +100,7 @@ class GroupTranslator:
     async def _ask(self, pair: "_PartitionPair", committed: Committed) -> int | NotTranslatable | Question:
         """The mirror offset by the intervals. One offset at a time: all of them together may need more pages of the
         ledger than are kept."""
-        return await self._ledger.ask(pair.key, id_text(pair.mirror.id), partial(pair.answer, committed))
+        return await self._ledger.ask(pair.source_partition, id_text(pair.mirror.id), partial(pair.answer, committed))
 
     def _found(self, pair: "_PartitionPair", question: Question) -> tuple[int | NotTranslatable, str]:
         """The mirror offset by comparison, and why it may be too early."""
@@ -123,7 +123,7 @@ class _PartitionPair:
     end: int
 
     @property
-    def key(self) -> TopicPartition:
+    def source_partition(self) -> TopicPartition:
         return self.topic.name, self.partition
 
     def answer(self, committed: Committed, intervals: Intervals) -> int | NotTranslatable | Question:
@@ -146,7 +146,9 @@ class _PartitionPair:
     def translated(
         self, group: str, committed: Committed, answer: int | NotTranslatable, why: str = ""
     ) -> TranslatedOffset:
-        return TranslatedOffset(group, *self.key, committed, answer, self.end, why, id_text(self.mirror.id))
+        return TranslatedOffset(
+            group, *self.source_partition, committed, answer, self.end, why, id_text(self.mirror.id)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +163,13 @@ class _Snapshot:
     ends: Mapping[TopicPartition, int | WireError]
     pairs: dict[TopicPartition, _PartitionPair | NotTranslatable] = field(default_factory=dict)
 
-    def pair(self, key: TopicPartition, committed: Committed) -> _PartitionPair | NotTranslatable:
+    def pair(self, partition: TopicPartition, committed: Committed) -> _PartitionPair | NotTranslatable:
         """What is known about a partition, or why its offsets cannot be translated."""
         if committed.offset < 0:
             return NotTranslatable(NO_OFFSET, "the group has committed no offset")
-        if key not in self.pairs:
-            self.pairs[key] = self._pair(*key)
-        return self.pairs[key]
+        if partition not in self.pairs:
+            self.pairs[partition] = self._pair(*partition)
+        return self.pairs[partition]
 
     def _pair(self, topic: str, partition: int) -> _PartitionPair | NotTranslatable:
         mirror = self.flow.mirror_name(topic)

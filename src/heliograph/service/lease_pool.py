@@ -264,8 +264,8 @@ class LeasePool:
             oldest=max(running, default=0.0),
             failures=self.failures.count,
             renewals=self._renewals,
-            arrangements=self.assignor.changes,
-            since=time.monotonic() - self.assignor.changed_at,
+            assignment_changes=self.assignor.changes,
+            seconds_since_change=time.monotonic() - self.assignor.changed_at,
         )
 
 

@@ -74,12 +74,12 @@ async def check_mirrors(
     if not positions:
         return {}
     topics = (await target.metadata({partition.mirror for partition in positions})).topics
-    places = [
+    partitions = [
         (partition.mirror, partition.partition)
         for partition in positions
         if partition.mirror in topics and partition.partition in topics[partition.mirror].leaders
     ]
-    return contradictions(positions, topics, await list_offsets(target, topics, places, LATEST, False))
+    return contradictions(positions, topics, await list_offsets(target, topics, partitions, LATEST, False))
 
 
 def contradictions(

@@ -38,11 +38,11 @@ class SignalsChannel:
     async def seek_to_end(self) -> int:
         """Ignores what earlier runs have written. Returns the end of the status partition."""
         topic = await self.metadata()
-        places = [(self.topic, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
-        offsets = await list_offsets(self._context.signals, {self.topic: topic}, places, LATEST, False)
+        partitions = [(self.topic, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
+        offsets = await list_offsets(self._context.signals, {self.topic: topic}, partitions, LATEST, False)
         ends: list[int] = []
-        for place in places:
-            end = offsets[place]
+        for partition in partitions:
+            end = offsets[partition]
             if isinstance(end, WireError):
                 raise end
             ends.append(end)
