@@ -30,6 +30,7 @@ from heliograph.service.events import (
 )
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.notifier import Notifier, webhook_body
+from logged import records_of
 from logs import until
 from monitoring.conftest import FLOW, LOST, NOT_MIRRORED, SECRET, STOPPED, WELL, Watched, Webhook
 
@@ -156,7 +157,7 @@ def test_an_event_is_a_log_line_a_json_line_an_entry_of_the_list_and_a_count(
     with caplog.at_level(logging.INFO, "heliograph"):
         emit(log, event)
     log.removeHandler(events)
-    (record,) = caplog.records
+    (record,) = records_of(caplog, log.name)
     assert (record.levelname, record.getMessage()) == (level, f"A->B: {text}")
     line = json.loads(JsonFormatter().format(record))
     expected = {"level": level, "logger": "heliograph.service.anything", "message": f"A->B: {text}", "flow": "A->B"}

@@ -16,6 +16,7 @@ from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_supervisor import FlowSupervisor
 from heliograph.wire.errors import Unreachable
+from logged import lines_of
 
 FLOW = Flow(
     Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),)), parts=frozenset({SOURCE, CHECKPOINT, HEARTBEAT})
@@ -225,7 +226,7 @@ def test_a_flow_that_cannot_start_is_retried_and_reported_once(
         await asyncio.sleep(35.0)
         assert len(world.syncers) == 4
         assert supervisor.trouble == "b:9092 is gone"
-        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        assert lines_of(caplog, "heliograph.service.flow_supervisor") == [
             ("ERROR", "A->B: does not run and will be tried again: b:9092 is gone")
         ]
         world.unreachable = False

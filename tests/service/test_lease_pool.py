@@ -14,6 +14,7 @@ from heliograph.model.problems import Refusal
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.wire.errors import Unreachable
+from logged import lines_of
 from service.fakes import FLOW, FakeCommands, FakeEngine, FakeLedger, make_context, partitions
 from service.runner import until
 from waiting import PATIENCE
@@ -182,8 +183,7 @@ def test_a_lease_that_fails_is_retried_and_its_error_is_shown_until_it_runs_agai
             await until(lambda: scene.pool.failures.error_of(0) == "")
 
     asyncio.run(main())
-    levels = [(record.levelname, record.message) for record in caplog.records]
-    assert levels == [
+    assert lines_of(caplog, "heliograph.service.lease_failures") == [
         ("ERROR", "A->B: lease 0 failed and will be tried again: ValueError: last line"),
         ("INFO", "A->B: lease 0 runs again"),
     ]
