@@ -191,6 +191,29 @@ def test_a_flow_starts_changes_and_ends_when_it_is_not_wanted(world: World, in_v
     in_virtual_time(main())
 
 
+def test_a_paused_flow_has_no_connections_and_gets_others_when_it_resumes(world: World, in_virtual_time: Run) -> None:
+    async def main() -> None:
+        supervisor = world.supervisor()
+        running = asyncio.create_task(supervisor.run(nothing))
+        await a_moment()
+        world.new_lines()
+        supervisor.want(replace(FLOW, parts=frozenset()))
+        await a_moment()
+        assert world.new_lines() == ["copying ends", "syncers 0 end", "syncers 0 finish"]
+        first = world.syncers[0].clients
+        assert world.closed == [first]
+        assert (supervisor.is_copying, supervisor.runner, supervisor.syncers) == (False, None, None)
+        supervisor.want(FLOW)
+        await a_moment()
+        assert (supervisor.is_copying, supervisor.runs_part(CHECKPOINT), supervisor.trouble) == (True, True, "")
+        assert world.runners[1].clients is world.syncers[1].clients is not first
+        assert world.closed == [first]
+        await supervisor.end(1.0)
+        await running
+
+    in_virtual_time(main())
+
+
 def test_other_clusters_get_other_clients_and_the_old_ones_are_closed_last(world: World, in_virtual_time: Run) -> None:
     async def main() -> None:
         supervisor = world.supervisor()

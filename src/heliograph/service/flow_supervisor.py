@@ -27,7 +27,8 @@ EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFail
 
 
 class FlowSupervisor:
-    """A flow without parts is paused: nothing of it runs, but its positions and tasks are known.
+    """A flow without parts is paused: nothing of it runs and it has no connections, but its positions and tasks are
+    known.
 
     `trouble` is why the flow does not run as configured; empty if it does. It is retried at intervals."""
 
@@ -156,6 +157,7 @@ class FlowSupervisor:
             await self.copying.end()
         if flow is None or not flow.parts:
             await self.syncing.replace(None, tasks)
+            self.close()
             return
         if self.syncers is None or self.syncers.flow != flow or restart:
             await self._replace_syncers(flow, tasks)
