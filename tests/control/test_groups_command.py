@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,7 +32,7 @@ from heliograph.service.group_report import (
 from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Connection
 from heliograph.wire.consumer_groups import Committed, committed_offsets
-from logs import PATIENCE, Log, Pair, on, some_records
+from logs import Log, Pair, on, some_records, until
 from running.command import in_process
 
 
@@ -64,9 +63,7 @@ def _member(log: Log, group: str, topic: str) -> Iterator[None]:
     )
     try:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + PATIENCE
-        while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=100)
+        until(lambda: consumer.poll(timeout_ms=100) or consumer.assignment(), every=0)
         yield
     finally:
         consumer.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.acl_requests import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
 from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.topic_requests import describe_configs
-from logs import Pair, Seen, on, some_records
+from logs import Pair, Seen, on, some_records, until
 from waiting import async_until
 
 
@@ -207,9 +206,7 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
     )
     consumer.subscribe([f"A.{topic}"])
     try:
-        deadline = time.monotonic() + 30
-        while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=200)
+        until(lambda: consumer.poll(timeout_ms=200) or consumer.assignment(), every=0)
         consumer.commit()
         before = on(pair.b, lambda client: committed_offsets(client, groups))
 
@@ -272,21 +269,21 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
     ]
     assert on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
 
+    wanted = {
+        Acl(f"A.{topic}", LITERAL, "User:reader", host, READ, ALLOW),
+        Acl(f"A.{topic}", LITERAL, "User:all", host, READ, ALLOW),
+        Acl(f"A.{topic}", LITERAL, "User:nobody", host, ALL, DENY),
+    }
+
+    def of_mirror() -> set[Acl]:
+        return {acl for acl in on(pair.b, topic_acls) if topic in acl.name}
+
     async def main(syncers: FlowSyncers) -> None:
         await syncers.acls.run()
 
     for _ in range(2):
         _keep(flow, main)
-        deadline = time.monotonic() + 10
-        while True:  # rules reach a broker by its metadata log
-            there = {acl for acl in on(pair.b, topic_acls) if topic in acl.name}
-            if len(there) >= 3 or time.monotonic() > deadline:
-                break
-        assert there == {
-            Acl(f"A.{topic}", LITERAL, "User:reader", host, READ, ALLOW),
-            Acl(f"A.{topic}", LITERAL, "User:all", host, READ, ALLOW),
-            Acl(f"A.{topic}", LITERAL, "User:nobody", host, ALL, DENY),
-        }
+        until(lambda: of_mirror() == wanted, of_mirror)  # rules reach a broker by its metadata log
 
 
 # --- internal topics ----------------------------------------------------------------------------------------------

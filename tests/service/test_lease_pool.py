@@ -220,15 +220,19 @@ def test_a_lease_that_does_not_end_by_its_deadline_is_cancelled_and_retried(
 
 
 def test_a_renewed_lease_is_not_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("heliograph.service.running_lease.now", lambda: now)
     monkeypatch.setattr("heliograph.service.running_lease._OVERDUE", 0.05)
 
     async def main() -> None:
+        nonlocal now
         async with pool_of(1, 1, lease_seconds=0.05) as scene:
             await until(lambda: len(scene.running()) == 1)
             (lease,) = scene.pool.leases.values()
             scene.context.flow = replace(scene.context.flow, lease_seconds=600.0)
             scene.pool.note_renewal(lease)
-            await asyncio.sleep(0.2)
+            now += 500.0
+            await asyncio.sleep(0.2)  # twice as long as the pool waited before the renewal
             assert (scene.engine.cancelled, scene.pool.measure().renewals) == ([], 1)
 
     asyncio.run(main())
