@@ -208,7 +208,7 @@ def test_a_checkpoint_beyond_where_the_group_belongs_is_replaced() -> None:
 
 
 def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
-    place, group = ("t", 0), "g"
+    partition, group = ("t", 0), "g"
     cases = {
         None: Verdict.DUE,
         49: Verdict.DUE,
@@ -218,7 +218,7 @@ def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
         71: Verdict.DUE,
     }
     for before, wanted in cases.items():
-        known = {} if before is None else {place: Committed(before)}
-        assert TargetGroups({group: "Empty"}, {group: known}, {place: 70}).verdict(group, place, 50) is wanted
-    assert TargetGroups({group: "Empty"}, {group: {}}, {place: 49}).verdict(group, place, 50) is Verdict.BEYOND
-    assert TargetGroups({group: "Empty"}, {group: {}}, {}).verdict(group, place, 50) is Verdict.BEYOND
+        known = {} if before is None else {partition: Committed(before)}
+        assert TargetGroups({group: "Empty"}, {group: known}, {partition: 70}).verdict(group, partition, 50) is wanted
+    assert TargetGroups({group: "Empty"}, {group: {}}, {partition: 49}).verdict(group, partition, 50) is Verdict.BEYOND
+    assert TargetGroups({group: "Empty"}, {group: {}}, {}).verdict(group, partition, 50) is Verdict.BEYOND

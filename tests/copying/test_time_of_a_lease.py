@@ -35,9 +35,9 @@ def _run(flow: Flow, answer: Callable[[Report], Grant | None]) -> tuple[Outcome,
         client = ClusterClient(flow.target)
         await client.connect()
         signals = await own_topic(client, signals_topic(flow.source.alias))
-        places = [(signals.name, COMMANDS), (signals.name, PROGRESS)]
-        ends = await list_offsets(client, {signals.name: signals}, places, LATEST, False)
-        commands, progress = (ends[place] for place in places)
+        both = [(signals.name, COMMANDS), (signals.name, PROGRESS)]
+        ends = await list_offsets(client, {signals.name: signals}, both, LATEST, False)
+        commands, progress = (ends[key] for key in both)
         assert isinstance(commands, int)
         assert isinstance(progress, int)
         copier = Copier(Work(flow, "renewed", _SECONDS, partitions, commands_from=commands), attempt=1)
