@@ -198,9 +198,9 @@ class Log:
         async def are_read(client: ClusterClient) -> bool:
             """Not while the leader changes."""
             topics = (await client.metadata([topic])).topics
-            place = topic, partition
+            key = topic, partition
             offsets[:] = [
-                (await list_offsets(client, topics, [place], which, False))[place] for which in (EARLIEST, LATEST)
+                (await list_offsets(client, topics, [key], which, False))[key] for which in (EARLIEST, LATEST)
             ]
             return all(isinstance(offset, int) for offset in offsets)
 

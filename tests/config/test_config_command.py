@@ -246,9 +246,9 @@ def test_a_login_that_refers_to_its_password_is_converted_as_it_is(file: Path) -
 def test_several_files_are_one_deployment(tmp_path: Path, file: Path) -> None:
     listed = json.loads(command(file, "--to", "connect").stdout)
     paths = []
-    for number, one in enumerate(listed):
+    for number, connector in enumerate(listed):
         paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(json.dumps(one))
+        paths[-1].write_text(json.dumps(connector))
     assert "A->B: copies records, translates group offsets, writes heartbeats" in command(*paths).stdout
 
 

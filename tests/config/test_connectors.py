@@ -119,8 +119,8 @@ def test_the_alias_of_the_target_is_target_by_default(tmp_path: Path) -> None:
 
 
 def test_files_of_a_directory_are_one_deployment(tmp_path: Path) -> None:
-    for number, one in enumerate(three()):
-        (tmp_path / f"{number}.json").write_text(json.dumps(one))
+    for number, connector in enumerate(three()):
+        (tmp_path / f"{number}.json").write_text(json.dumps(connector))
     (tmp_path / "notes.txt").write_text("not ours")
     (flow,) = load(tmp_path).flows
     assert flow.parts == {SOURCE, CHECKPOINT, HEARTBEAT}

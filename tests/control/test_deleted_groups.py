@@ -116,7 +116,7 @@ def test_a_group_whose_coordinator_is_down_is_not_a_deleted_one(
         assert not down & set(listed)
         await syncers.translate_once()
         assert set(syncers.checkpoints.groups) >= down
-        assert {place[0] for place in syncers.checkpoints.mirror_checkpoints} >= down
+        assert {key[0] for key in syncers.checkpoints.mirror_checkpoints} >= down
         assert not syncers.checkpoints.deleted
 
     try:
@@ -158,13 +158,13 @@ def _consume(log: Log, group: str, topic: str) -> None:
 
 
 def test_a_group_is_only_ours_if_it_never_had_members_and_has_only_our_offsets() -> None:
-    place, other = ("A.t", 0), ("t", 0)
-    simple, synced = GroupListing("", EMPTY), {place: 10}
-    assert is_only_ours(simple, {place: Committed(10)}, synced)
-    assert is_only_ours(simple, {place: Committed(7)}, synced)  # the last round was before the last checkpoint
-    assert not is_only_ours(simple, {place: Committed(11)}, synced)
-    assert not is_only_ours(simple, {place: Committed(10), other: Committed(1)}, synced)
+    partition, other = ("A.t", 0), ("t", 0)
+    simple, synced = GroupListing("", EMPTY), {partition: 10}
+    assert is_only_ours(simple, {partition: Committed(10)}, synced)
+    assert is_only_ours(simple, {partition: Committed(7)}, synced)  # the last round was before the last checkpoint
+    assert not is_only_ours(simple, {partition: Committed(11)}, synced)
+    assert not is_only_ours(simple, {partition: Committed(10), other: Committed(1)}, synced)
     assert not is_only_ours(simple, {}, synced)
-    assert not is_only_ours(GroupListing("consumer", EMPTY), {place: Committed(10)}, synced)
-    assert not is_only_ours(GroupListing("", "Stable"), {place: Committed(10)}, synced)
-    assert not is_only_ours(GroupListing("", ""), {place: Committed(10)}, synced)  # a broker that does not tell
+    assert not is_only_ours(GroupListing("consumer", EMPTY), {partition: Committed(10)}, synced)
+    assert not is_only_ours(GroupListing("", "Stable"), {partition: Committed(10)}, synced)
+    assert not is_only_ours(GroupListing("", ""), {partition: Committed(10)}, synced)  # a broker that does not tell

@@ -187,13 +187,13 @@ async def _check_groups(flow: Flow, pair: Pair) -> None:
     try:
         checkpoints = Checkpoints(flow, source, target, Ledger(target, _ALIAS))
         await checkpoints.load()
-        place = _GROUP, _MIRROR, 0
-        assert checkpoints.latest == {place: _CHECKPOINT}
+        key = _GROUP, _MIRROR, 0
+        assert checkpoints.latest == {key: _CHECKPOINT}
         await checkpoints.refresh_groups()
         assert checkpoints.groups == (_GROUP,)
         outcome = await checkpoints.run()
         assert (outcome.emitted, outcome.missing, outcome.early) == ([], [], [])
-        assert checkpoints.mirror_checkpoints[place].checkpoint == _CHECKPOINT
+        assert checkpoints.mirror_checkpoints[key].checkpoint == _CHECKPOINT
         await asyncio.to_thread(pair.a.commit, _GROUP, _TOPIC, 30)
         assert [(entry.upstream, entry.downstream) for entry in (await checkpoints.run()).emitted] == [(30, 25)]
         seen = await last_status(target, _ALIAS)

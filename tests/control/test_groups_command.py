@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,7 +32,7 @@ from heliograph.service.group_report import (
 from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Connection
 from heliograph.wire.consumer_groups import Committed, committed_offsets
-from logs import PATIENCE, Log, Pair, on, some_records
+from logs import Log, Pair, on, some_records, until
 from running.command import in_process
 
 
@@ -64,9 +63,7 @@ def _member(log: Log, group: str, topic: str) -> Iterator[None]:
     )
     try:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + PATIENCE
-        while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=100)
+        until(lambda: consumer.poll(timeout_ms=100) or consumer.assignment(), every=0)
         yield
     finally:
         consumer.close()
@@ -125,8 +122,8 @@ def test_what_the_file_leaves_out_is_named_with_the_pattern(pair: Pair, topic: s
     flow = _flow(pair, topic)
     copy(flow)
     group, unwanted, other = f"{topic}-g", f"{topic}-unwanted", f"x-{topic}"
-    for one in (group, unwanted, other):
-        pair.a.commit(one, topic, 3)
+    for name in (group, unwanted, other):
+        pair.a.commit(name, topic, 3)
     pair.a.commit(group, f"{topic}-secret", 3)
     standing = _standing(flow, group)
     assert [(row.topic, row.state) for row in standing.partitions] == [
@@ -268,7 +265,7 @@ def test_looking_costs_the_same_for_few_and_many_and_writes_nothing(
 
     def cost() -> list[str]:
         sent.clear()
-        found = {one.group for one in _look(flow).groups}
+        found = {standing.group for standing in _look(flow).groups}
         assert groups <= found
         return list(sent)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.acl_requests import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
 from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.topic_requests import describe_configs
-from logs import Pair, Seen, on, some_records
+from logs import Pair, Seen, on, some_records, until
 from waiting import async_until
 
 
@@ -47,9 +46,9 @@ def test_heartbeats_are_written_as_mm2_does(pair: Pair) -> None:
 
     def ours() -> list[tuple[Heartbeat, int]]:
         seen = [
-            (Heartbeat.from_record(one.key, one.value), one.timestamp)
-            for one in pair.b.read("heartbeats")[before:]
-            if one.key is not None and one.value is not None
+            (Heartbeat.from_record(record.key, record.value), record.timestamp)
+            for record in pair.b.read("heartbeats")[before:]
+            if record.key is not None and record.value is not None
         ]
         return [(beat, timestamp) for beat, timestamp in seen if beat.source == "A"]  # others may beat, too
 
@@ -75,14 +74,14 @@ def test_offset_syncs_pair_the_places_of_one_record(pair: Pair, topic: str, on_t
 
     def syncs() -> list[OffsetSync]:
         found = [OffsetSync.from_record(key, value) for key, value in log.pairs(name)]
-        return [one for one in found if one.topic == topic]
+        return [sync for sync in found if sync.topic == topic]
 
     async def together(syncers: FlowSyncers) -> None:
         counts = []
         for count, commit in ((1, True), (5, True), (3, False), (30, True), (2, True)):
             await asyncio.to_thread(pair.a.transaction, topic, count, commit)
             outcome = await asyncio.to_thread(copy, flow)
-            positions.update({one: at.position for one, at in outcome.progress.items()})
+            positions.update({partition: at.position for partition, at in outcome.progress.items()})
             await syncers.offset_syncs.run()
             counts.append(len(await asyncio.to_thread(syncs)))
         # The first; one after each marker between; none for what was aborted.
@@ -93,8 +92,8 @@ def test_offset_syncs_pair_the_places_of_one_record(pair: Pair, topic: str, on_t
 
     _keep(flow, together, positions)
     source, mirror = dict(pair.a.read_with_offsets(topic)), dict(pair.b.read_with_offsets(f"A.{topic}"))
-    for one in syncs():
-        assert _plain(source[one.upstream]) == _plain(mirror[one.downstream])
+    for sync in syncs():
+        assert _plain(source[sync.upstream]) == _plain(mirror[sync.downstream])
     assert syncs()[-1].downstream == max(mirror)
 
 
@@ -108,15 +107,15 @@ def test_a_pair_is_written_when_the_mirror_has_got_far_enough_and_at_the_end(pai
     positions: dict[MirrorPartition, Position] = {}
 
     def downstream() -> list[int]:
-        found = [OffsetSync.from_record(*one) for one in pair.a.pairs("mm2-offset-syncs.B.internal")]
-        return [one.downstream for one in found if one.topic == topic]
+        found = [OffsetSync.from_record(*record) for record in pair.a.pairs("mm2-offset-syncs.B.internal")]
+        return [sync.downstream for sync in found if sync.topic == topic]
 
     async def main(syncers: FlowSyncers) -> list[list[int]]:
         seen = []
         for count in (10, 50, 60, 5):
             await asyncio.to_thread(pair.a.write, topic, some_records(count))
             outcome = await asyncio.to_thread(copy, flow)
-            positions.update({one: at.position for one, at in outcome.progress.items()})
+            positions.update({partition: at.position for partition, at in outcome.progress.items()})
             await syncers.offset_syncs.run()
             seen.append(await asyncio.to_thread(downstream))
         await syncers.finish()
@@ -146,18 +145,22 @@ def test_every_position_of_a_group_translates_to_the_same_record(pair: Pair, top
         pair.a.commit(f"{topic}-g{offset}", topic, offset, f"m{offset}")
     _keep(flow, lambda syncers: syncers.translate_once())
     source, mirror = pair.a.read_with_offsets(topic), pair.b.read_with_offsets(f"A.{topic}")
-    found = [Checkpoint.from_record(*one) for one in pair.b.pairs("A.checkpoints.internal")]
-    found = [one for one in found if one.topic == f"A.{topic}"]
-    assert sorted(one.upstream for one in found) == list(range(end + 1))
-    for one in found:
-        assert (one.group, one.partition, one.metadata) == (f"{topic}-g{one.upstream}", 0, f"m{one.upstream}")
-        rest = [_plain(seen) for offset, seen in source if offset >= one.upstream]
-        assert [_plain(seen) for offset, seen in mirror if offset >= one.downstream] == rest
+    found = [Checkpoint.from_record(*record) for record in pair.b.pairs("A.checkpoints.internal")]
+    found = [checkpoint for checkpoint in found if checkpoint.topic == f"A.{topic}"]
+    assert sorted(checkpoint.upstream for checkpoint in found) == list(range(end + 1))
+    for checkpoint in found:
+        assert (checkpoint.group, checkpoint.partition, checkpoint.metadata) == (
+            f"{topic}-g{checkpoint.upstream}",
+            0,
+            f"m{checkpoint.upstream}",
+        )
+        rest = [_plain(seen) for offset, seen in source if offset >= checkpoint.upstream]
+        assert [_plain(seen) for offset, seen in mirror if offset >= checkpoint.downstream] == rest
     # And they are the groups' offsets on the target now.
     groups = [f"{topic}-g{offset}" for offset in range(end + 1)]
     there = on(pair.b, lambda client: committed_offsets(client, groups))
-    for one in found:
-        assert there[one.group] == {(f"A.{topic}", 0): Committed(one.downstream, one.metadata)}
+    for checkpoint in found:
+        assert there[checkpoint.group] == {(f"A.{topic}", 0): Committed(checkpoint.downstream, checkpoint.metadata)}
 
 
 def test_a_group_ahead_of_what_was_copied_gets_the_mirrors_end(pair: Pair, topic: str) -> None:
@@ -169,7 +172,7 @@ def test_a_group_ahead_of_what_was_copied_gets_the_mirrors_end(pair: Pair, topic
     pair.a.commit(f"{topic}-g", topic, 15)
 
     def latest() -> dict[str, Any]:
-        return {key: one for key, one in _keep(flow, _loaded).items() if key[0] == f"{topic}-g"}
+        return {key: checkpoint for key, checkpoint in _keep(flow, _loaded).items() if key[0] == f"{topic}-g"}
 
     async def ours(syncers: FlowSyncers) -> None:
         await syncers.translate_once()
@@ -203,9 +206,7 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
     )
     consumer.subscribe([f"A.{topic}"])
     try:
-        deadline = time.monotonic() + 30
-        while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=200)
+        until(lambda: consumer.poll(timeout_ms=200) or consumer.assignment(), every=0)
         consumer.commit()
         before = on(pair.b, lambda client: committed_offsets(client, groups))
 
@@ -234,7 +235,7 @@ def test_settings_follow_the_source_topic(pair: Pair, topic: str) -> None:
 
     def own() -> dict[str, str | None]:
         found = on(pair.b, lambda client: describe_configs(client, [mirror]))[mirror]
-        return {name: one.value for name, one in found.items() if one.own}
+        return {name: setting.value for name, setting in found.items() if setting.own}
 
     before = own()
     assert before["retention.ms"] == "1000000"
@@ -268,21 +269,21 @@ def test_access_rules_are_carried_over_but_for_writing(pair: Pair, topic: str) -
     ]
     assert on(pair.a, lambda client: create_acls(client, rules)) == [None] * len(rules)
 
+    wanted = {
+        Acl(f"A.{topic}", LITERAL, "User:reader", host, READ, ALLOW),
+        Acl(f"A.{topic}", LITERAL, "User:all", host, READ, ALLOW),
+        Acl(f"A.{topic}", LITERAL, "User:nobody", host, ALL, DENY),
+    }
+
+    def of_mirror() -> set[Acl]:
+        return {acl for acl in on(pair.b, topic_acls) if topic in acl.name}
+
     async def main(syncers: FlowSyncers) -> None:
         await syncers.acls.run()
 
     for _ in range(2):
         _keep(flow, main)
-        deadline = time.monotonic() + 10
-        while True:  # rules reach a broker by its metadata log
-            there = {one for one in on(pair.b, topic_acls) if topic in one.name}
-            if len(there) >= 3 or time.monotonic() > deadline:
-                break
-        assert there == {
-            Acl(f"A.{topic}", LITERAL, "User:reader", host, READ, ALLOW),
-            Acl(f"A.{topic}", LITERAL, "User:all", host, READ, ALLOW),
-            Acl(f"A.{topic}", LITERAL, "User:nobody", host, ALL, DENY),
-        }
+        until(lambda: of_mirror() == wanted, of_mirror)  # rules reach a broker by its metadata log
 
 
 # --- internal topics ----------------------------------------------------------------------------------------------

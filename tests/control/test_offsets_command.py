@@ -39,7 +39,7 @@ def test_bounds_position_difference_and_lag(pair: Pair, topic: str) -> None:
     pair.a.transaction(topic, 4, commit=False)
     assert (_look(flow)[0].position, _look(flow)[0].source_end, _look(flow)[0].lag) == (16, 21, 0)
     hour_ago = int(time.time() * 1000) - 3_600_000
-    pair.a.write(topic, [replace(one, timestamp=hour_ago) for one in some_records(2)])
+    pair.a.write(topic, [replace(record, timestamp=hour_ago) for record in some_records(2)])
     pair.a.write(topic, some_records(5, size=50_000), partition=1)  # more than the first small fetch takes
     first, second = _look(flow, f"A.{topic}")
     assert (first.lag, second.lag) == (2, 5)
@@ -70,7 +70,7 @@ def test_a_mirror_with_the_sources_offsets_differs_in_none(pair: Pair, topic: st
     assert (row.source_end, row.difference, row.lag, row.problem) == (18, 0, 0, "")
     pair.a.commit(f"{topic}-g", topic, 12)
     ((group,),) = [asyncio.run(look_at_groups(flow, f"{topic}-g")).groups]
-    assert [(one.source_offset, one.mirror_offset) for one in group.partitions] == [(12, 12)]
+    assert [(partition.source_offset, partition.mirror_offset) for partition in group.partitions] == [(12, 12)]
     assert group.state == "switched-off"
 
 
@@ -86,7 +86,7 @@ def test_records_behind_large_batches_are_found_in_every_partition(pair: Pair, t
         return dict(await first_records(client, topics, wanted, committed_only=True))
 
     found = on(pair.a, ask)
-    assert {place[1]: one.offset for place, one in found.items()} == dict.fromkeys(range(6), 0)
+    assert {partition: first.offset for (_topic, partition), first in found.items()} == dict.fromkeys(range(6), 0)
 
 
 def test_the_command(pair: Pair, topic: str, properties: Path) -> None:

@@ -28,8 +28,8 @@ from logs import Pair, Record, Seen, on
 
 def _look(run: list[int], log: list[int], whole: bool = False) -> FoundOffset | None:
     matcher = Matcher([(content,) for content in run], whole)
-    for offset, one in enumerate(log):
-        found = matcher.next(offset, (one,), offset == len(log) - 1)
+    for offset, content in enumerate(log):
+        found = matcher.next(offset, (content,), offset == len(log) - 1)
         if found is not None:
             return FoundOffset(found)
     return matcher.best()
@@ -158,7 +158,7 @@ def test_positions_before_a_take_over_are_found_by_their_records(
     mirror = dict(pair.b.read_with_offsets(f"A.{topic}"))
     for group, at in groups.items():
         translated = syncers.checkpoints.latest[group, f"A.{topic}", 0].downstream
-        original = next(((offset, one) for offset, one in copied.source if offset >= at), None)
+        original = next(((offset, record) for offset, record in copied.source if offset >= at), None)
         if original is None:
             assert translated == len(mirror)
             continue

@@ -206,11 +206,11 @@ def test_a_commit_that_a_recreated_mirror_has_got_is_set_back(
 
 
 def test_the_verdict_depends_on_the_mirror_of_a_checkpoint() -> None:
-    place, topic = ("A.t", 0), Topic("A.t", OTHER, False, {0: 1})
-    target = TargetGroups({"g": "Empty"}, {"g": {}}, {place: 9000}, {"A.t": topic})
-    assert target.verdict("g", place, 5000, id_text(ONE)) is Verdict.OUTDATED
-    assert target.verdict("g", place, 2000, id_text(OTHER)) is Verdict.DUE
-    assert target.verdict("g", place, 2000, "") is Verdict.DUE  # from a broker without ids
+    partition, topic = ("A.t", 0), Topic("A.t", OTHER, False, {0: 1})
+    target = TargetGroups({"g": "Empty"}, {"g": {}}, {partition: 9000}, {"A.t": topic})
+    assert target.verdict("g", partition, 5000, id_text(ONE)) is Verdict.OUTDATED
+    assert target.verdict("g", partition, 2000, id_text(OTHER)) is Verdict.DUE
+    assert target.verdict("g", partition, 2000, "") is Verdict.DUE  # from a broker without ids
 
 
 def _some_checkpoints(monkeypatch: pytest.MonkeyPatch, *written: Checkpoint) -> Checkpoints:
@@ -220,8 +220,8 @@ def _some_checkpoints(monkeypatch: pytest.MonkeyPatch, *written: Checkpoint) -> 
         return Topic(name, ONE, False, {0: 1})
 
     async def read_kind(*_where: Any) -> AsyncIterator[Checkpoint]:
-        for one in written:
-            yield one
+        for checkpoint in written:
+            yield checkpoint
 
     async def write_records(*_what: Any) -> None:
         return None

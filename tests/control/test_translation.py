@@ -50,7 +50,7 @@ def _histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], Intervals]:
             at, source_id = 0, f"s{number}"
         elif step == "cut":
             at, gap = draw(st.integers(0, at)), 0  # a gap right behind a truncation looks like one before it
-            records = [(one, offset if one != source_id or offset < at else -1) for one, offset in records]
+            records = [(origin, offset if origin != source_id or offset < at else -1) for origin, offset in records]
             intervals.put([Interval(len(records), at, 0, source_id)])
         at += gap
         intervals.put([Interval(len(records), at, count, source_id)])
@@ -208,7 +208,7 @@ def test_a_checkpoint_beyond_where_the_group_belongs_is_replaced() -> None:
 
 
 def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
-    place, group = ("t", 0), "g"
+    partition, group = ("t", 0), "g"
     cases = {
         None: Verdict.DUE,
         49: Verdict.DUE,
@@ -218,7 +218,7 @@ def test_groups_go_forward_on_the_target_or_back_to_the_end() -> None:
         71: Verdict.DUE,
     }
     for before, wanted in cases.items():
-        known = {} if before is None else {place: Committed(before)}
-        assert TargetGroups({group: "Empty"}, {group: known}, {place: 70}).verdict(group, place, 50) is wanted
-    assert TargetGroups({group: "Empty"}, {group: {}}, {place: 49}).verdict(group, place, 50) is Verdict.BEYOND
-    assert TargetGroups({group: "Empty"}, {group: {}}, {}).verdict(group, place, 50) is Verdict.BEYOND
+        known = {} if before is None else {partition: Committed(before)}
+        assert TargetGroups({group: "Empty"}, {group: known}, {partition: 70}).verdict(group, partition, 50) is wanted
+    assert TargetGroups({group: "Empty"}, {group: {}}, {partition: 49}).verdict(group, partition, 50) is Verdict.BEYOND
+    assert TargetGroups({group: "Empty"}, {group: {}}, {}).verdict(group, partition, 50) is Verdict.BEYOND

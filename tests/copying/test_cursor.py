@@ -2,6 +2,7 @@
 
 import pytest
 
+from fake_clock import FakeClock
 from heliograph.copy.budget import Budget, Chunk
 from heliograph.copy.classify import Classified, LeftOut, OutgoingBatch
 from heliograph.copy.cursor import Cursor, ResumePoint
@@ -52,8 +53,7 @@ def test_batches_behind_a_gap_wait_for_their_ledger_entry() -> None:
 
 def test_the_first_batch_after_a_start_or_a_pause_is_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that has forgotten us takes any sequence: if it refused the first, it would take the second instead."""
-    now = 1000.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    clock = FakeClock(monkeypatch, "heliograph.copy.send_queue")
     cursor = _cursor()
     _take(cursor, *(_parcel((100 + number, 1)) for number in range(20)), next_source=120)
     sent = cursor.sending.pop(cursor.generation)
@@ -61,9 +61,9 @@ def test_the_first_batch_after_a_start_or_a_pause_is_sent_alone(monkeypatch: pyt
     cursor.sending.settle(sent)
     cursor.landed(sent)
     assert cursor.sending.free_slots == 5
-    now += 0.9
+    clock.now += 0.9
     assert cursor.sending.free_slots == 5
-    now += 0.2
+    clock.now += 0.2
     assert cursor.sending.free_slots == 1
     cursor.sending.pop(cursor.generation)
     assert cursor.sending.free_slots == 0

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,9 +35,9 @@ def _run(flow: Flow, answer: Callable[[Report], Grant | None]) -> tuple[Outcome,
         client = ClusterClient(flow.target)
         await client.connect()
         signals = await own_topic(client, signals_topic(flow.source.alias))
-        places = [(signals.name, COMMANDS), (signals.name, PROGRESS)]
-        ends = await list_offsets(client, {signals.name: signals}, places, LATEST, False)
-        commands, progress = (ends[place] for place in places)
+        both = [(signals.name, COMMANDS), (signals.name, PROGRESS)]
+        ends = await list_offsets(client, {signals.name: signals}, both, LATEST, False)
+        commands, progress = (ends[key] for key in both)
         assert isinstance(commands, int)
         assert isinstance(progress, int)
         copier = Copier(Work(flow, "renewed", _SECONDS, partitions, commands_from=commands), attempt=1)
@@ -93,8 +94,8 @@ _NEEDS_CLOCK = pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="n
 @_NEEDS_CLOCK
 def test_the_driver_uses_the_same_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     slept = 0.0
-    real = time.clock_gettime
-    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
+    boot_clock = SimpleNamespace(clock_gettime=lambda clock: time.clock_gettime(clock) + slept)
+    monkeypatch.setattr("heliograph.copy.clock.time", boot_clock)
     lease = RunningLease("lease", 0, ())
     lease.extend(600.0)
     assert lease.overdue_in() > 600.0
@@ -111,8 +112,8 @@ def test_a_lease_has_ended_after_the_machine_has_slept_beyond_its_deadline(
     pair.a.write(topic, some_records(10))
     flow = only(pair.flow(), topic)
     slept = 0.0
-    real = time.clock_gettime
-    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + slept)
+    boot_clock = SimpleNamespace(clock_gettime=lambda clock: time.clock_gettime(clock) + slept)
+    monkeypatch.setattr("heliograph.copy.clock.time", boot_clock)
 
     async def main() -> None:
         nonlocal slept

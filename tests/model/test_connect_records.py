@@ -54,7 +54,7 @@ def test_statuses_of_deleted_connectors_get_tombstones() -> None:
 )
 def test_connectors_that_a_worker_has_stored_are_read(value: bytes, state: str) -> None:
     stored = Stored()
-    for key, one in (
+    for key, stored_value in (
         (b"session-key", b'{"key":"c2VjcmV0"}'),
         (b"connector-gone", CONFIG_VALUE),
         (b"connector-x", CONFIG_VALUE),
@@ -63,7 +63,7 @@ def test_connectors_that_a_worker_has_stored_are_read(value: bytes, state: str) 
         (b"connector-gone", None),
         (b"target-state-x", value),
     ):
-        stored.add(key, one)
+        stored.add(key, stored_value)
     assert (stored.configs, stored.states) == ({"x": CONFIG}, {"x": state})
 
 

@@ -168,7 +168,7 @@ def lose_records(watched: Watched) -> None:
         nonlocal end, copied
         end, copied = watched.pair.a.bounds(LOST)[1], watched.pair.b.bounds(f"W.{LOST}")[1]
         write_now(watched.pair.a, LOST, 1)
-        time.sleep(2.0)
+        _wait_for_later_records(watched)
         return watched.pair.b.bounds(f"W.{LOST}")[1] == copied
 
     def are_lost() -> bool:
@@ -176,8 +176,18 @@ def lose_records(watched: Watched) -> None:
         write_now(watched.pair.a, LOST, 9)
         watched.pair.a.delete_before(LOST, 0, end + 5)
         watched.lost_before.append(end + 5)
+        _wait_for_later_records(watched)
         return watched.pair.b.bounds(f"W.{LOST}")[1] == copied  # else the lease was only slow: again
 
     until(are_lost)
     assert watched.api("PUT", f"{OWN}/topics/{LOST}/resume").status == 202
     until(lambda: (watched.value("heliograph_notices_total", kind="data-loss") or 0) > losses)
+
+
+def _wait_for_later_records(watched: Watched) -> None:
+    """What a lease still copies of another topic is copied before these records, or at the same time."""
+    source, mirror = watched.pair.a, watched.pair.b
+    for partition in (0, 1, 0, 1):  # each lease has one of them; the second time, what came with the first has landed
+        write_now(source, WELL, 1, partition)
+        end = source.bounds(WELL, partition)[1]
+        until(lambda at=partition, end=end: mirror.bounds(f"W.{WELL}", at)[1] == end)  # type: ignore[misc]

@@ -19,18 +19,18 @@ from heliograph.model.problems import Notice, Refusal
 from heliograph.service.events import (
     Event,
     Events,
-    LeaseFailed,
+    FlowEvent,
     LoggedEvent,
     PartitionEvent,
     PartitionNotice,
     PartitionStopped,
-    Recovered,
     TopicEvent,
     emit,
     flow_scope,
 )
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.notifier import Notifier, webhook_body
+from logged import records_of
 from logs import until
 from monitoring.conftest import FLOW, LOST, NOT_MIRRORED, SECRET, STOPPED, WELL, Watched, Webhook
 
@@ -143,10 +143,10 @@ def test_a_webhook_that_is_no_address_is_refused_without_showing_it() -> None:
             "topic orders is not mirrored",
             {"topic": "orders"},
         ),
-        (LeaseFailed("A->B", 2, "no memory"), "ERROR", "lease 2 failed and will be tried again: no memory", {}),
-        (Recovered("A->B", "lease 2 runs again"), "INFO", "lease 2 runs again", {}),
+        (FlowEvent("A->B", "lease 2 failed: no memory", logging.ERROR), "ERROR", "lease 2 failed: no memory", {}),
+        (FlowEvent("A->B", "lease 2 runs again"), "INFO", "lease 2 runs again", {}),
     ],
-    ids=["stopped", "waiting", "notice", "partition", "topic", "lease", "recovered"],
+    ids=["stopped", "waiting", "notice", "partition", "topic", "flow", "information"],
 )
 def test_an_event_is_a_log_line_a_json_line_an_entry_of_the_list_and_a_count(
     caplog: pytest.LogCaptureFixture, event: Event, level: str, text: str, fields: dict[str, Any]
@@ -157,7 +157,7 @@ def test_an_event_is_a_log_line_a_json_line_an_entry_of_the_list_and_a_count(
     with caplog.at_level(logging.INFO, "heliograph"):
         emit(log, event)
     log.removeHandler(events)
-    (record,) = caplog.records
+    (record,) = records_of(caplog, log.name)
     assert (record.levelname, record.getMessage()) == (level, f"A->B: {text}")
     line = json.loads(JsonFormatter().format(record))
     expected = {"level": level, "logger": "heliograph.service.anything", "message": f"A->B: {text}", "flow": "A->B"}

@@ -92,10 +92,10 @@ def _make_topics(guarded: Log) -> None:
 
 def _deny(guarded: Log) -> None:
     """Denies only these operations. Create on the cluster would allow any topic, so that is denied, too."""
-    places = {ResourcePattern(ResourceType.TOPIC, name): operation for name, operation in _DENIED.items()}
-    places[ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")] = ACLOperation.CREATE
-    rules = [ACL(_ME, "*", ACLOperation.ALL, ACLPermissionType.ALLOW, about) for about in places]
-    rules += [ACL(_ME, "*", operation, ACLPermissionType.DENY, about) for about, operation in places.items()]
+    denied = {ResourcePattern(ResourceType.TOPIC, name): operation for name, operation in _DENIED.items()}
+    denied[ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")] = ACLOperation.CREATE
+    rules = [ACL(_ME, "*", ACLOperation.ALL, ACLPermissionType.ALLOW, about) for about in denied]
+    rules += [ACL(_ME, "*", operation, ACLPermissionType.DENY, about) for about, operation in denied.items()]
     admin: Any = KafkaAdminClient(bootstrap_servers=guarded.bootstrap)
     assert not admin.create_acls(rules)["failed"]
     admin.close()

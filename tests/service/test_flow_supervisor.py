@@ -16,6 +16,7 @@ from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_supervisor import FlowSupervisor
 from heliograph.wire.errors import Unreachable
+from logged import lines_of
 
 FLOW = Flow(
     Cluster("A", (("a", 9092),)), Cluster("B", (("b", 9092),)), parts=frozenset({SOURCE, CHECKPOINT, HEARTBEAT})
@@ -190,6 +191,29 @@ def test_a_flow_starts_changes_and_ends_when_it_is_not_wanted(world: World, in_v
     in_virtual_time(main())
 
 
+def test_a_paused_flow_has_no_connections_and_gets_others_when_it_resumes(world: World, in_virtual_time: Run) -> None:
+    async def main() -> None:
+        supervisor = world.supervisor()
+        running = asyncio.create_task(supervisor.run(nothing))
+        await a_moment()
+        world.new_lines()
+        supervisor.want(replace(FLOW, parts=frozenset()))
+        await a_moment()
+        assert world.new_lines() == ["copying ends", "syncers 0 end", "syncers 0 finish"]
+        first = world.syncers[0].clients
+        assert world.closed == [first]
+        assert (supervisor.is_copying, supervisor.runner, supervisor.syncers) == (False, None, None)
+        supervisor.want(FLOW)
+        await a_moment()
+        assert (supervisor.is_copying, supervisor.runs_part(CHECKPOINT), supervisor.trouble) == (True, True, "")
+        assert world.runners[1].clients is world.syncers[1].clients is not first
+        assert world.closed == [first]
+        await supervisor.end(1.0)
+        await running
+
+    in_virtual_time(main())
+
+
 def test_other_clusters_get_other_clients_and_the_old_ones_are_closed_last(world: World, in_virtual_time: Run) -> None:
     async def main() -> None:
         supervisor = world.supervisor()
@@ -225,7 +249,7 @@ def test_a_flow_that_cannot_start_is_retried_and_reported_once(
         await asyncio.sleep(35.0)
         assert len(world.syncers) == 4
         assert supervisor.trouble == "b:9092 is gone"
-        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        assert lines_of(caplog, "heliograph.service.flow_supervisor") == [
             ("ERROR", "A->B: does not run and will be tried again: b:9092 is gone")
         ]
         world.unreachable = False

@@ -14,6 +14,7 @@ from heliograph.model.problems import Refusal
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.wire.errors import Unreachable
+from logged import lines_of
 from service.fakes import FLOW, FakeCommands, FakeEngine, FakeLedger, make_context, partitions
 from service.runner import until
 from waiting import PATIENCE
@@ -107,7 +108,7 @@ def test_a_lease_that_gets_and_loses_partitions_goes_on() -> None:
             await scene.assign(1)
             assert (scene.commands.kinds(), lease.partitions) == (["change"] * 2, tuple(partitions(0)))
             assert lease.removals == dict.fromkeys(partitions(1, 2), 1)
-            assert scene.pool.measure().arrangements == 3
+            assert scene.pool.measure().assignment_changes == 3
 
     asyncio.run(main())
 
@@ -182,8 +183,7 @@ def test_a_lease_that_fails_is_retried_and_its_error_is_shown_until_it_runs_agai
             await until(lambda: scene.pool.failures.error_of(0) == "")
 
     asyncio.run(main())
-    levels = [(record.levelname, record.message) for record in caplog.records]
-    assert levels == [
+    assert lines_of(caplog, "heliograph.service.lease_failures") == [
         ("ERROR", "A->B: lease 0 failed and will be tried again: ValueError: last line"),
         ("INFO", "A->B: lease 0 runs again"),
     ]
@@ -220,15 +220,19 @@ def test_a_lease_that_does_not_end_by_its_deadline_is_cancelled_and_retried(
 
 
 def test_a_renewed_lease_is_not_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("heliograph.service.running_lease.now", lambda: now)
     monkeypatch.setattr("heliograph.service.running_lease._OVERDUE", 0.05)
 
     async def main() -> None:
+        nonlocal now
         async with pool_of(1, 1, lease_seconds=0.05) as scene:
             await until(lambda: len(scene.running()) == 1)
             (lease,) = scene.pool.leases.values()
             scene.context.flow = replace(scene.context.flow, lease_seconds=600.0)
             scene.pool.note_renewal(lease)
-            await asyncio.sleep(0.2)
+            now += 500.0
+            await asyncio.sleep(0.2)  # twice as long as the pool waited before the renewal
             assert (scene.engine.cancelled, scene.pool.measure().renewals) == ([], 1)
 
     asyncio.run(main())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fake_clock import FakeClock
 from heliograph.copy.work import Progress
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.load import Load
@@ -12,31 +13,29 @@ def _at(number: int, target: int, lag: int = 0) -> dict[MirrorPartition, Progres
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [1000.0]
-    monkeypatch.setattr("heliograph.service.load.time.monotonic", lambda: now[0])
-    return now
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    return FakeClock(monkeypatch, "heliograph.service.load")
 
 
-def test_load_is_what_comes_in_and_the_backlog(clock: list[float]) -> None:
+def test_load_is_what_comes_in_and_the_backlog(clock: FakeClock) -> None:
     load = Load()
     load.note(_at(0, 0) | _at(1, 0, lag=3000))
-    clock[0] += 10
+    clock.now += 10
     load.note(_at(0, 1000) | _at(1, 0, lag=3000))
     busy, behind = (load.per_second()[MirrorPartition("t", "A.t", number)] for number in range(2))
     assert (busy, behind) == (100.0, 100.0)
 
 
-def test_an_idle_partition_has_no_load_after_a_while(clock: list[float]) -> None:
+def test_an_idle_partition_has_no_load_after_a_while(clock: FakeClock) -> None:
     load = Load()
     load.note(_at(0, 0))
-    clock[0] += 10
+    clock.now += 10
     load.note(_at(0, 1000))
-    clock[0] += 100
+    clock.now += 100
     assert set(load.per_second().values()) == {0.0}
 
 
-def test_a_flows_limit_is_divided_by_load(clock: list[float]) -> None:
+def test_a_flows_limit_is_divided_by_load(clock: FakeClock) -> None:
     load = Load()
     load.note(_at(0, 0, lag=30 * 299) | _at(1, 0, lag=30 * 99))
     both = [MirrorPartition("t", "A.t", number) for number in range(2)]
@@ -44,7 +43,7 @@ def test_a_flows_limit_is_divided_by_load(clock: list[float]) -> None:
     assert load.share(both, both) == 1.0
 
 
-def test_other_partitions_are_forgotten(clock: list[float]) -> None:
+def test_other_partitions_are_forgotten(clock: FakeClock) -> None:
     load = Load()
     load.note(_at(0, 0) | _at(1, 0))
     load.retain([MirrorPartition("t", "A.t", 1)])

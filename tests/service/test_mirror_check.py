@@ -80,17 +80,17 @@ def _topic(identity: uuid.UUID, error: int = 0) -> dict[str, Topic]:
 
 
 def test_a_mirror_is_compared_with_the_position() -> None:
-    at, place = {PARTITION: Position(10, 10, mirror_id=ID.hex)}, ("A.t", 0)
-    assert contradictions(at, _topic(ID), {place: 10}) == {}
-    assert contradictions(at, _topic(ID), {place: 12}) == {}  # more was copied since
-    assert contradictions(at, _topic(ID), {place: 9}) == {PARTITION: TRUNCATED}
-    assert contradictions(at, _topic(OTHER), {place: 10}) == {PARTITION: RECREATED}
+    at, mirror = {PARTITION: Position(10, 10, mirror_id=ID.hex)}, ("A.t", 0)
+    assert contradictions(at, _topic(ID), {mirror: 10}) == {}
+    assert contradictions(at, _topic(ID), {mirror: 12}) == {}  # more was copied since
+    assert contradictions(at, _topic(ID), {mirror: 9}) == {PARTITION: TRUNCATED}
+    assert contradictions(at, _topic(OTHER), {mirror: 10}) == {PARTITION: RECREATED}
     assert contradictions(at, _topic(NO_ID, UNKNOWN_TOPIC_OR_PARTITION), {}) == {PARTITION: MISSING}
     # What is unknown is no contradiction.
-    assert contradictions(at, _topic(ID), {place: WireError("no leader")}) == {}
+    assert contradictions(at, _topic(ID), {mirror: WireError("no leader")}) == {}
     assert contradictions(at, _topic(NO_ID, 29), {}) == {}
-    assert contradictions(at, _topic(NO_ID), {place: 10}) == {}
-    assert contradictions({PARTITION: Position(10, 10)}, _topic(ID), {place: 10}) == {}
+    assert contradictions(at, _topic(NO_ID), {mirror: 10}) == {}
+    assert contradictions({PARTITION: Position(10, 10)}, _topic(ID), {mirror: 10}) == {}
 
 
 def test_reports_from_before_a_partition_was_dropped_are_ignored() -> None:

@@ -12,6 +12,7 @@ from kafka import KafkaProducer
 from rich.console import Console
 
 from copying.lease import only
+from fake_clock import FakeClock
 from heliograph.cli.status import _details
 from heliograph.copy.counts import Counts
 from heliograph.copy.signals import Report
@@ -77,14 +78,13 @@ async def _describe(client: ClusterClient, topic: str) -> Any:
 
 
 def test_transactions_that_end_in_time_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr("heliograph.service.stalled.time.time", lambda: now)
+    clock = FakeClock(monkeypatch, "heliograph.service.stalled")
     partition = MirrorPartition("orders", "A.orders", 0)
     known = StalledPartitions("A->B")
     at = Progress(Position(10, 10), 10, high_watermark=16)
     for end in (10, 12, 14):
         known.note({partition: replace(at, source_end=end)})
-        now += 50.0
+        clock.now += 50.0
         assert known.seconds() == 50.0
     known.note({partition: replace(at, source_end=16)})
     assert known.seconds() == 0.0

@@ -9,10 +9,12 @@ import pytest
 from rich.console import Console
 
 from copying.lease import only
+from fake_clock import FakeClock
 from heliograph.cli.status import _details
 from heliograph.service.flow_status import from_json, to_json
 from heliograph.service.other_runs import OtherRuns
 from heliograph.wire.records import Record
+from logged import lines_of
 from logs import Pair
 from monitoring.test_troubleshooting import blocks
 from service.runner import running, until
@@ -27,8 +29,7 @@ def test_another_run_is_reported_once_and_so_is_its_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    now = 0.0
-    monkeypatch.setattr("heliograph.service.other_runs.time.monotonic", lambda: now)
+    clock = FakeClock(monkeypatch, "heliograph.service.other_runs", now=0.0)
     runs = OtherRuns("A->B", "mine", 5.0)
     theirs = "1f0c2a9b"
     runs.apply([_status("mine", 0), _status(theirs, 1), _status("mine", 5)])
@@ -36,13 +37,16 @@ def test_another_run_is_reported_once_and_so_is_its_end(
     runs.apply([_status(theirs, 6.1)])
     (other,) = runs.running()
     assert (other.run_id, other.host, other.since) == (theirs, "worker-2", 1_800_000_001)
-    assert f"A->B: {other}" == blocks()["Two processes run one flow"] == caplog.records[-1].message
-    now = 19.0
+    assert lines_of(caplog, "heliograph.service.other_runs") == [("WARNING", f"A->B: {other}")]
+    assert f"A->B: {other}" == blocks()["Two processes run one flow"]
+    clock.now = 19.0
     runs.apply([_status(theirs, 20.0)])
     assert runs.running() == (other,)
-    now = 60.0
+    clock.now = 60.0
     assert runs.running() == ()
-    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert lines_of(caplog, "heliograph.service.other_runs")[1:] == [
+        ("INFO", f"A->B: the other process (run {theirs}) no longer runs this flow")
+    ]
     runs.apply([_status(theirs, 80.0)])
     assert runs.running() == ()  # it has to write twice again
 

@@ -15,6 +15,7 @@ from heliograph.service.signals_channel import SignalsChannel
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, Unreachable
 from heliograph.wire.records import Record
+from logged import lines_of, records_of
 from service.fakes import make_context
 from service.runner import until
 
@@ -98,7 +99,7 @@ def test_a_missing_topic_is_created_again_and_reported_once(
     creations: list[Exception | None] = [Unreachable("b"), MissingTopics("create it by hand"), None]
     channel, handled = follow(monkeypatch, [REPORT, GONE, GONE, GONE, REPORT], creations)
     assert (handled, creations, channel.next_offset) == ([REPORT, REPORT], [], 17)
-    messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    messages = [message for _level, message in lines_of(caplog, signals_channel.__name__, logging.WARNING)]
     assert messages == [
         f"A->B: internal topic {channel.topic} is missing: it is created again",
         "A->B: reports of leases cannot be read: b",
@@ -112,7 +113,7 @@ def test_after_a_loss_commands_are_read_from_the_start_and_no_older_lease_is_ren
     channel, _handled = follow(monkeypatch, ["partition 1 was created again", REPORT], [])
     assert channel.next_offset == 0
     assert channel.lost_at > 0
-    (message,) = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    ((_level, message),) = lines_of(caplog, signals_channel.__name__, logging.WARNING)
     assert message.startswith("A->B: partition 1 was created again; reports and commands may be lost")
 
 
@@ -120,6 +121,6 @@ def test_reading_goes_on_after_other_errors(monkeypatch: pytest.MonkeyPatch, cap
     bad = [Record(0, 0, b"lease", b"bad")]
     _channel, handled = follow(monkeypatch, [Unreachable("b"), bad, REPORT], [])
     assert handled == [bad, REPORT]
-    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    (record,) = records_of(caplog, signals_channel.__name__, logging.WARNING)
     assert record.message == "A->B: reports of leases cannot be handled"
     assert record.exc_info is not None

@@ -14,6 +14,7 @@ from heliograph.service.signals_channel import SignalsChannel
 from heliograph.service.status_writer import StatusWriter
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, BrokerError
 from heliograph.wire.records import Record
+from logged import lines_of
 from service.fakes import FakeCommands, make_context
 from service.runner import until
 
@@ -81,7 +82,7 @@ def test_writing_goes_on_after_errors_and_each_is_logged_once(
     broken = ValueError("no such number")
     write_statuses(monkeypatch, topic, [broken, broken, FlowStatus("A->B", records=7)])
     assert json.loads(topic.records[-1].value or b"")["records"] == 7
-    assert [(record.levelname, record.message) for record in caplog.records if record.levelno >= logging.WARNING] == [
+    assert lines_of(caplog, status_writer.__name__, logging.WARNING) == [
         ("ERROR", "A->B: the status cannot be written"),
         ("WARNING", "A->B: status and progress cannot be written to signals: TOPIC_AUTHORIZATION_FAILED"),
     ]
@@ -94,7 +95,8 @@ def test_other_runs_are_noticed_by_their_statuses_whatever_they_hold(
     for value in (b'{"run_id": "other", "host": "h"}', b"no JSON", b'{"run_id": "other", "later": [1]}'):
         topic.add(b"status", value)
     write_statuses(monkeypatch, topic, [FlowStatus("A->B", run_id="mine")])
-    assert [record.message.split(" runs ")[0] for record in caplog.records] == [
+    messages = [message for _level, message in lines_of(caplog, "heliograph.service.other_runs")]
+    assert [message.split(" runs ")[0] for message in messages] == [
         "A->B: another process (run other on h)",
         "A->B: another process (run of another version)",
     ]

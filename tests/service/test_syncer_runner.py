@@ -9,6 +9,7 @@ import pytest
 from copying.simulation.clock import VirtualLoop, virtual_time
 from heliograph.service.syncer_runner import Syncer, SyncerRunner
 from heliograph.wire.errors import Unreachable
+from logged import lines_of, records_of
 
 
 class FakeSyncer(Syncer):
@@ -51,7 +52,7 @@ def run_for(clock: VirtualLoop, seconds: float, *syncers: Syncer) -> SyncerRunne
 
 
 def texts(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    return [(record.levelname, record.getMessage()) for record in caplog.records]
+    return lines_of(caplog, "heliograph.service.syncer_runner")
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +109,7 @@ def test_an_unexpected_error_is_logged_with_its_traceback_and_retried(
     syncer.error_of = lambda _run: KeyError("offset")
     run_for(clock, 15.0, syncer)
     assert len(syncer.runs) == 2
-    (record,) = caplog.records
+    (record,) = records_of(caplog, "heliograph.service.syncer_runner")
     assert record.levelname == "ERROR"
     assert record.exc_info is not None
     assert record.exc_info[0] is KeyError

@@ -20,6 +20,7 @@ from heliograph.service.mirrors import Mirrors
 from heliograph.service.topic_watcher import TopicWatcher
 from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import Unreachable
+from logged import lines_of
 from service.fakes import FLOW, FakeCommands, FakeEngine, make_context, partitions
 from service.runner import until
 
@@ -141,7 +142,7 @@ def test_watching_goes_on_after_errors_and_reports_an_outage_once(caplog: pytest
             await scene.looks(6)
 
     asyncio.run(main())
-    assert [(record.levelname, record.message) for record in caplog.records] == [
+    assert lines_of(caplog, "heliograph.service.topic_watcher") == [
         ("WARNING", "A->B: topics could not be refreshed: a"),
         ("WARNING", "A->B: topics could not be refreshed: b"),
         ("ERROR", "A->B: topics could not be refreshed"),
@@ -185,8 +186,8 @@ def test_a_mirror_that_has_lost_records_is_copied_again(
         assert scene.context.refresh_needed.is_set() == (problem == MISSING)
 
     asyncio.run(main())
-    (record,) = caplog.records
-    assert record.message.endswith(f"do not hold what was copied: t-0 (mirror {problem})")
+    ((_level, message),) = lines_of(caplog, mirror_check.__name__)
+    assert message.endswith(f"do not hold what was copied: t-0 (mirror {problem})")
 
 
 def test_mirrors_that_hold_everything_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

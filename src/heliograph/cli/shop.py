@@ -65,9 +65,9 @@ class Shop:
                 self.records += 0 if answer.error else len(records)
 
 
-def _orders(place: str) -> Iterator[Record]:
+def _orders(region: str) -> Iterator[Record]:
     """A key, a JSON value, some headers; now and then a tombstone."""
-    rng = random.Random(place)
+    rng = random.Random(region)
     for order in itertools.count(1):
         items = [{"sku": f"s{rng.randrange(900):03}", "count": rng.randint(1, 4)} for _ in range(rng.randint(1, 3))]
         value = {
@@ -78,5 +78,5 @@ def _orders(place: str) -> Iterator[Record]:
             "currency": rng.choice(("EUR", "USD", "JPY")),
         }
         body = None if order % 997 == 0 else json.dumps(value).encode()
-        headers = (("region", place.encode()), ("trace", None)) if order % 3 == 0 else ()
-        yield Record(0, int(time.time() * 1000), f"{place}-{rng.randrange(5000)}".encode(), body, headers)
+        headers = (("region", region.encode()), ("trace", None)) if order % 3 == 0 else ()
+        yield Record(0, int(time.time() * 1000), f"{region}-{rng.randrange(5000)}".encode(), body, headers)

@@ -79,7 +79,7 @@ class Checkpoints:
         self.share_groups = tuple(name for name, listing in listed.items() if listing.is_share_group and matches(name))
         known = set(self.groups)
         # Groups of a coordinator that is down are not listed. Only OffsetFetch shows whether they are gone.
-        unlisted = [group for group in {*known, *(place[0] for place in self.latest)} - listed.keys() if matches(group)]
+        unlisted = [group for group in {*known, *(key[0] for key in self.latest)} - listed.keys() if matches(group)]
         offsets = await committed_offsets(self._source, [*wanted, *unlisted])
         self._forget([group for group in unlisted if offsets.get(group) == {}], is_certain=bool(listed))
         for group in wanted:
@@ -104,7 +104,7 @@ class Checkpoints:
             if isinstance(committed, WireError):
                 outcome.missing.append(CheckpointIssue(group, "", -1, f"its offsets cannot be read: {committed}"))
             else:
-                wanted[group] = {place: at for place, at in committed.items() if self._flow.selects(place[0])}
+                wanted[group] = {key: at for key, at in committed.items() if self._flow.selects(key[0])}
         self._drop_uncommitted(wanted)
         async for translated in self._translator.translate(wanted):
             await self._write(self._news(translated, outcome), moment)
@@ -129,13 +129,13 @@ class Checkpoints:
         news = []
         for offset in translated:
             name = self._name_on_target(offset.topic)
-            place = offset.group, name, offset.partition
-            before, known = self.latest.get(place), self.mirror_checkpoints.get(place)
+            key = offset.group, name, offset.partition
+            before, known = self.latest.get(key), self.mirror_checkpoints.get(key)
             if isinstance(offset.answer, NotTranslatable):
                 issue = CheckpointIssue(offset.group, offset.topic, offset.partition, offset.answer.text)
                 outcome.missing.append(issue)
                 if offset.answer.reason in (TOPIC_GONE, BEFORE_LEDGER):
-                    self.mirror_checkpoints.pop(place, None)
+                    self.mirror_checkpoints.pop(key, None)
                 continue
             if offset.why:
                 outcome.early.append(CheckpointIssue(offset.group, offset.topic, offset.partition, offset.why))
@@ -148,7 +148,7 @@ class Checkpoints:
             # One that was written before this start may be for an earlier mirror, unless it says the same.
             is_ours = known is not None and known.checkpoint == before
             is_valid = is_ours or before.downstream == new.downstream
-            self.mirror_checkpoints[place] = MirrorCheckpoint(before if is_valid else new, offset.mirror_id)
+            self.mirror_checkpoints[key] = MirrorCheckpoint(before if is_valid else new, offset.mirror_id)
         outcome.emitted += [entry.checkpoint for entry in news]
         return news
 
@@ -163,10 +163,8 @@ class Checkpoints:
             for (group, topic, partition), checkpoint in self.latest.items():
                 if group in gone:
                     self.deleted.setdefault(group, {})[topic, partition] = checkpoint.downstream
-        self.latest = {place: checkpoint for place, checkpoint in self.latest.items() if place[0] not in gone}
-        self.mirror_checkpoints = {
-            place: entry for place, entry in self.mirror_checkpoints.items() if place[0] not in gone
-        }
+        self.latest = {key: checkpoint for key, checkpoint in self.latest.items() if key[0] not in gone}
+        self.mirror_checkpoints = {key: entry for key, entry in self.mirror_checkpoints.items() if key[0] not in gone}
 
     def _drop_uncommitted(self, committed: Mapping[str, Offsets]) -> None:
         """Drops checkpoints for which the group has no committed offset on the source any more, so that they are not
@@ -177,9 +175,9 @@ class Checkpoints:
             (group, names[topic], partition) for group, offsets in committed.items() for topic, partition in offsets
         }
         self.mirror_checkpoints = {
-            place: entry
-            for place, entry in self.mirror_checkpoints.items()
-            if place in still_committed or place[0] not in committed
+            key: entry
+            for key, entry in self.mirror_checkpoints.items()
+            if key in still_committed or key[0] not in committed
         }
 
     async def _write(self, news: list[MirrorCheckpoint], moment: int) -> None:

@@ -69,7 +69,7 @@ class TargetGroups:
     ends: Mapping[TopicPartition, int | WireError]
     topics: Mapping[str, Topic] = field(default_factory=dict)
 
-    def verdict(self, group: str, place: TopicPartition, offset: int, mirror_id: str = "") -> Verdict:
+    def verdict(self, group: str, partition: TopicPartition, offset: int, mirror_id: str = "") -> Verdict:
         """An idle group goes forward up to the mirror's end, or back from beyond it; any other is not touched.
         `mirror_id` is the topic id of the mirror that the offset is for."""
         if self.states.get(group) not in IDLE:
@@ -77,33 +77,33 @@ class TargetGroups:
         known = self.committed.get(group)
         if not isinstance(known, dict):
             return Verdict.UNREADABLE
-        if are_different(mirror_id, self.id_of(place[0])):
+        if are_different(mirror_id, self.id_of(partition[0])):
             return Verdict.OUTDATED
-        end = self.ends.get(place)
+        end = self.ends.get(partition)
         if not isinstance(end, int) or offset > end:
             return Verdict.BEYOND
-        if place not in known or known[place].offset < offset or known[place].offset > end:
+        if partition not in known or known[partition].offset < offset or known[partition].offset > end:
             return Verdict.DUE
-        return Verdict.AHEAD if known[place].offset > offset else Verdict.SYNCED
+        return Verdict.AHEAD if known[partition].offset > offset else Verdict.SYNCED
 
     def id_of(self, topic: str) -> str:
         return id_text(self.topics[topic].id) if topic in self.topics else ""
 
-    def shows(self, group: str, place: TopicPartition, offset: int, mirror_id: str) -> bool:
+    def shows(self, group: str, partition: TopicPartition, offset: int, mirror_id: str) -> bool:
         """Whether an offset that was committed is known to be with the mirror it was for, or to be gone."""
         known = self.committed.get(group)
-        is_gone = isinstance(known, dict) and (place not in known or known[place].offset != offset)
-        return is_gone or self.id_of(place[0]) == mirror_id
+        is_gone = isinstance(known, dict) and (partition not in known or known[partition].offset != offset)
+        return is_gone or self.id_of(partition[0]) == mirror_id
 
 
 async def look_at_target(
-    target: ClusterClient, places: Mapping[str, Collection[TopicPartition]], active_too: bool = False
+    target: ClusterClient, partitions: Mapping[str, Collection[TopicPartition]], active_too: bool = False
 ) -> TargetGroups:
     """One request per coordinator, and one per leader. With `active_too`, offsets of groups in use as well."""
-    states = await group_states(target, places.keys())
+    states = await group_states(target, partitions.keys())
     asked = [group for group, state in states.items() if active_too or state in IDLE]
     committed = await committed_offsets(target, asked)
-    wanted = {place for group in asked for place in places[group]}
+    wanted = {partition for group in asked for partition in partitions[group]}
     topics = (await target.metadata({topic for topic, _partition in wanted})).topics if wanted else {}
     return TargetGroups(states, committed, await list_offsets(target, topics, wanted, LATEST, False), topics)
 
@@ -131,12 +131,12 @@ class GroupSync:
         for entry in latest:
             by_group.setdefault(entry.checkpoint.group, []).append(entry)
         outcome = GroupRound()
-        places = {group: list(map(_place, entries)) for group, entries in by_group.items()}
-        present = await look_at_target(self._target, places)
+        partitions = {group: list(map(_mirror_partition, entries)) for group, entries in by_group.items()}
+        present = await look_at_target(self._target, partitions)
         self._unproven = {
-            (group, place): (offset, mirror_id)
-            for (group, place), (offset, mirror_id) in self._unproven.items()
-            if not present.shows(group, place, offset, mirror_id)
+            (group, partition): (offset, mirror_id)
+            for (group, partition), (offset, mirror_id) in self._unproven.items()
+            if not present.shows(group, partition, offset, mirror_id)
         }
         wanted: dict[str, Offsets] = {}
         for group, entries in by_group.items():
@@ -149,10 +149,11 @@ class GroupSync:
                 outcome.leave(group, Verdict.UNREADABLE, why)
             elif due:
                 wanted[group] = {
-                    _place(entry): Committed(entry.checkpoint.downstream, entry.checkpoint.metadata) for entry in due
+                    _mirror_partition(entry): Committed(entry.checkpoint.downstream, entry.checkpoint.metadata)
+                    for entry in due
                 }
                 self._unproven |= {
-                    (group, _place(entry)): (entry.checkpoint.downstream, entry.mirror_id) for entry in due
+                    (group, _mirror_partition(entry)): (entry.checkpoint.downstream, entry.mirror_id) for entry in due
                 }
             elif Verdict.OUTDATED in verdicts:
                 why = "a mirror was deleted and created again, and the group's offset for it is not computed yet"
@@ -191,9 +192,9 @@ class GroupSync:
         return outcomes
 
     def _verdict(self, present: TargetGroups, entry: MirrorCheckpoint) -> Verdict:
-        group, place = entry.checkpoint.group, _place(entry)
-        verdict = present.verdict(group, place, entry.checkpoint.downstream, entry.mirror_id)
-        return Verdict.DUE if verdict is Verdict.AHEAD and (group, place) in self._unproven else verdict
+        group, partition = entry.checkpoint.group, _mirror_partition(entry)
+        verdict = present.verdict(group, partition, entry.checkpoint.downstream, entry.mirror_id)
+        return Verdict.DUE if verdict is Verdict.AHEAD and (group, partition) in self._unproven else verdict
 
 
 def is_only_ours(listing: GroupListing, committed: Offsets, synced: Mapping[TopicPartition, int]) -> bool:
@@ -201,9 +202,9 @@ def is_only_ours(listing: GroupListing, committed: Offsets, synced: Mapping[Topi
     return (
         listing == GroupListing("", EMPTY)
         and bool(committed)
-        and all(place in synced and offset.offset <= synced[place] for place, offset in committed.items())
+        and all(partition in synced and offset.offset <= synced[partition] for partition, offset in committed.items())
     )
 
 
-def _place(entry: MirrorCheckpoint) -> TopicPartition:
+def _mirror_partition(entry: MirrorCheckpoint) -> TopicPartition:
     return entry.checkpoint.topic, entry.checkpoint.partition

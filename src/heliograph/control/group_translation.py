@@ -6,10 +6,9 @@ records are compared (`record_search`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 from heliograph.control.record_search import Question, RecordSearch
 from heliograph.copy.ledger import Ledger
@@ -21,7 +20,6 @@ from heliograph.wire.consumer_groups import Committed, Offsets
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
-T = TypeVar("T")
 # Reasons for which there is no mirror offset.
 NO_MIRROR, TOPIC_GONE, NO_PERMISSION = "no-mirror", "topic-gone", "no-permission"
 NOTHING_COPIED, BEFORE_LEDGER, NO_OFFSET, UNREADABLE = "nothing-copied", "before-ledger", "no-offset", "unreadable"
@@ -47,7 +45,7 @@ class TranslatedOffset:
     partition: int
     committed: Committed
     answer: int | NotTranslatable
-    mirror_end: int
+    mirror_end: int = 0
     why: str = ""
     mirror_id: str = ""  # topic id of the mirror that `answer` belongs to
 
@@ -62,53 +60,54 @@ class GroupTranslator:
 
     async def translate(self, wanted: Mapping[str, Offsets]) -> AsyncIterator[list[TranslatedOffset]]:
         """First what the intervals answer, then what needs a comparison of records."""
-        survey = await self._survey({place for offsets in wanted.values() for place in offsets})
-        at_once: list[TranslatedOffset] = []
-        later: list[tuple[str, TopicPartition, Committed]] = []
-        questions: list[Question] = []
+        snapshot = await self._snapshot({partition for offsets in wanted.values() for partition in offsets})
+        by_intervals: list[TranslatedOffset] = []
+        by_records: list[tuple[str, _PartitionPair, Committed, Question]] = []
         for group, offsets in wanted.items():
-            for place, committed in offsets.items():
-                question = await self._ask(survey, place, committed, partial(survey.question, place, committed))
-                if question is None:
-                    answer = partial(survey.translate, group, place, committed)
-                    at_once.append(await self._ask(survey, place, committed, answer))
+            for partition, committed in offsets.items():
+                await asyncio.sleep(0)  # there may be thousands, and pages in memory are unpacked without waiting
+                pair = snapshot.pair(partition, committed)
+                if isinstance(pair, NotTranslatable):
+                    by_intervals.append(TranslatedOffset(group, *partition, committed, pair))
+                    continue
+                answer = await self._ask(pair, committed)
+                if isinstance(answer, Question):
+                    by_records.append((group, pair, committed, answer))
                 else:
-                    later.append((group, place, committed))
-                    questions.append(question)
-        yield at_once
-        if questions:
-            await self._search.run(questions)
+                    by_intervals.append(pair.translated(group, committed, answer))
+        yield by_intervals
+        if by_records:
+            await self._search.run([question for *_, question in by_records])
             yield [
-                await self._ask(survey, place, committed, partial(survey.translate, group, place, committed))
-                for group, place, committed in later
+                pair.translated(group, committed, *self._found(pair, question))
+                for group, pair, committed, question in by_records
             ]
 
-    async def _survey(self, places: Collection[TopicPartition]) -> "_Survey":
+    async def _snapshot(self, partitions: Collection[TopicPartition]) -> "_Snapshot":
         """Everything that is needed to translate for these source partitions."""
-        mirrors = {(self._flow.mirror_name(topic), partition) for topic, partition in places}
-        source_topics = (await self._source.metadata({topic for topic, _ in places})).topics if places else {}
+        mirrors = {(self._flow.mirror_name(topic), partition) for topic, partition in partitions}
+        source_topics = (await self._source.metadata({topic for topic, _ in partitions})).topics if partitions else {}
         mirror_topics = (await self._target.metadata({topic for topic, _ in mirrors})).topics if mirrors else {}
         source_starts, starts, ends = await asyncio.gather(
-            list_offsets(self._source, source_topics, places, EARLIEST, False),
+            list_offsets(self._source, source_topics, partitions, EARLIEST, False),
             list_offsets(self._target, mirror_topics, mirrors, EARLIEST, False),
             list_offsets(self._target, mirror_topics, mirrors, LATEST, False),
         )
         # After the ends: the copier that appended up to them had written its intervals to the ledger before.
         await self._ledger.catch_up()
-        return _Survey(
-            self._flow, self._ledger, self._search, source_topics, mirror_topics, source_starts, starts, ends
-        )
+        return _Snapshot(self._flow, source_topics, mirror_topics, source_starts, starts, ends)
 
-    async def _ask(
-        self, survey: "_Survey", place: TopicPartition, committed: Committed, question: Callable[[], T]
-    ) -> T:
-        """Answers a question about one committed offset, and loads the pages of the ledger for it. One offset at a
-        time: all of them together may need more pages than are kept."""
-        await asyncio.sleep(0)  # there may be thousands, and pages in memory are unpacked without waiting
-        pair = survey.pair(place, committed)
-        if isinstance(pair, NotTranslatable):
-            return question()
-        return await self._ledger.ask(place, id_text(pair.mirror.id), lambda _intervals: question())
+    async def _ask(self, pair: "_PartitionPair", committed: Committed) -> int | NotTranslatable | Question:
+        """The mirror offset by the intervals. One offset at a time: all of them together may need more pages of the
+        ledger than are kept."""
+        return await self._ledger.ask(pair.source_partition, id_text(pair.mirror.id), partial(pair.answer, committed))
+
+    def _found(self, pair: "_PartitionPair", question: Question) -> tuple[int | NotTranslatable, str]:
+        """The mirror offset by comparison, and why it may be too early."""
+        found = self._search.answer(question)
+        if isinstance(found, str):
+            return NotTranslatable(BEFORE_LEDGER, found), ""
+        return pair.in_range(found.target), found.why
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +121,41 @@ class _PartitionPair:
     source_start: int
     start: int
     end: int
-    intervals: Intervals
 
-    def position(self, committed: Committed) -> int:
-        """Records before the source's start are gone: the group resumes at the start."""
-        return max(committed.offset, self.source_start)
+    @property
+    def source_partition(self) -> TopicPartition:
+        return self.topic.name, self.partition
 
-    def by_intervals(self, committed: Committed) -> int | None:
-        return self.intervals.target_of(self.position(committed), self.source_id, self.end)
-
-    def question(self, committed: Committed) -> Question | None:
-        """What to look for among records that another tool has copied, if the position is there."""
-        source = self.position(committed)
-        foreign = self.intervals.foreign_range(source, self.source_id, self.end)
-        return None if foreign is None else Question(self.topic, self.mirror, self.partition, source, foreign)
+    def answer(self, committed: Committed, intervals: Intervals) -> int | NotTranslatable | Question:
+        """The mirror offset; or what to look for among records that another tool has copied, if it is there."""
+        source = max(committed.offset, self.source_start)  # records before the start are gone: the group resumes there
+        foreign = intervals.foreign_range(source, self.source_id, self.end)
+        if foreign is not None:
+            return Question(self.topic, self.mirror, self.partition, source, foreign)
+        target = intervals.target_of(source, self.source_id, self.end)
+        if target is not None:
+            return self.in_range(target)
+        if any(begins.source_id == self.source_id for begins in intervals.stretches()):
+            return NotTranslatable(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied")
+        return NotTranslatable(NOTHING_COPIED, "nothing was copied yet")
 
     def in_range(self, offset: int) -> int:
         """Not before the mirror's start: a consumer would be out of range and go where auto.offset.reset says."""
         return max(offset, self.start)
 
+    def translated(
+        self, group: str, committed: Committed, answer: int | NotTranslatable, why: str = ""
+    ) -> TranslatedOffset:
+        return TranslatedOffset(
+            group, *self.source_partition, committed, answer, self.end, why, id_text(self.mirror.id)
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class _Survey:
+class _Snapshot:
     """Source partitions and mirrors as of one moment, by which offsets are translated."""
 
     flow: Flow
-    ledger: Ledger
-    search: RecordSearch
     sources: Mapping[str, Topic]
     mirrors: Mapping[str, Topic]
     source_starts: Mapping[TopicPartition, int | WireError]
@@ -156,40 +163,13 @@ class _Survey:
     ends: Mapping[TopicPartition, int | WireError]
     pairs: dict[TopicPartition, _PartitionPair | NotTranslatable] = field(default_factory=dict)
 
-    def translate(self, group: str, place: TopicPartition, committed: Committed) -> TranslatedOffset:
-        answer, why = self._answer(place, committed)
-        pair = self.pairs.get(place)
-        end, mirror_id = (pair.end, id_text(pair.mirror.id)) if isinstance(pair, _PartitionPair) else (0, "")
-        return TranslatedOffset(group, *place, committed, answer, end, why, mirror_id)
-
-    def _answer(self, place: TopicPartition, committed: Committed) -> tuple[int | NotTranslatable, str]:
-        """The mirror offset, or why there is none; and why it may be too early."""
-        pair = self.pair(place, committed)
-        if isinstance(pair, NotTranslatable):
-            return pair, ""
-        if (question := pair.question(committed)) is not None:
-            answer = self.search.answer(question)
-            if isinstance(answer, str):
-                return NotTranslatable(BEFORE_LEDGER, answer), ""
-            return pair.in_range(answer.target), answer.why
-        target = pair.by_intervals(committed)
-        if target is not None:
-            return pair.in_range(target), ""
-        if any(begins.source_id == pair.source_id for begins in pair.intervals.stretches()):
-            return NotTranslatable(BEFORE_LEDGER, "it lies before the first record that Heliograph has copied"), ""
-        return NotTranslatable(NOTHING_COPIED, "nothing was copied yet"), ""
-
-    def question(self, place: TopicPartition, committed: Committed) -> Question | None:
-        pair = self.pair(place, committed)
-        return None if isinstance(pair, NotTranslatable) else pair.question(committed)
-
-    def pair(self, place: TopicPartition, committed: Committed) -> _PartitionPair | NotTranslatable:
+    def pair(self, partition: TopicPartition, committed: Committed) -> _PartitionPair | NotTranslatable:
         """What is known about a partition, or why its offsets cannot be translated."""
         if committed.offset < 0:
             return NotTranslatable(NO_OFFSET, "the group has committed no offset")
-        if place not in self.pairs:
-            self.pairs[place] = self._pair(*place)
-        return self.pairs[place]
+        if partition not in self.pairs:
+            self.pairs[partition] = self._pair(*partition)
+        return self.pairs[partition]
 
     def _pair(self, topic: str, partition: int) -> _PartitionPair | NotTranslatable:
         mirror = self.flow.mirror_name(topic)
@@ -216,5 +196,4 @@ class _Survey:
             source_start if isinstance(source_start, int) else 0,
             start if isinstance(start, int) else 0,
             end,
-            self.ledger.of((topic, partition), id_text(self.mirrors[mirror].id)),
         )

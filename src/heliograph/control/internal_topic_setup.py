@@ -194,12 +194,12 @@ async def _ensure(owner: str, client: ClusterClient, wanted: Mapping[InternalTop
     return problems
 
 
-async def _until_usable(client: ClusterClient, places: list[tuple[str, int]]) -> None:
+async def _until_usable(client: ClusterClient, partitions: list[tuple[str, int]]) -> None:
     """Brokers know a new topic and its leaders a moment after it was created."""
     deadline = time.monotonic() + client.cluster.request_timeout
-    while places:
-        topics = (await client.metadata({name for name, _partition in places})).topics
-        ends = await list_offsets(client, topics, places, LATEST, False)
+    while partitions:
+        topics = (await client.metadata({name for name, _partition in partitions})).topics
+        ends = await list_offsets(client, topics, partitions, LATEST, False)
         problem = next((end for end in ends.values() if isinstance(end, WireError)), None)
         if problem is None:
             return

@@ -45,12 +45,12 @@ class ForeignMirror:
     intervals: Intervals
 
     @property
-    def place(self) -> TopicPartition:
+    def mirror_partition(self) -> TopicPartition:
         return self.partition.mirror, self.partition.partition
 
     async def batch_at(self, offset: int) -> Batch:
         metadata = Metadata(topics={self.mirror.name: self.mirror})
-        batch = (await batches_at(self.target, metadata, {self.place: offset})).get(self.place)
+        batch = (await batches_at(self.target, metadata, {self.mirror_partition: offset})).get(self.mirror_partition)
         if not isinstance(batch, Batch):
             raise WireError(f"mirror offset {offset} cannot be read: {batch}")
         return batch

@@ -67,8 +67,8 @@ class OffsetsForMm2:
         if topic is None:
             return
         by_partition: dict[int, list[tuple[bytes, bytes]]] = {}
-        for place, last in news.items():
-            key = SourceKey(self._flow.connect_offsets.connector, self._flow.source.alias, *place).to_bytes()
+        for partition, last in news.items():
+            key = SourceKey(self._flow.connect_offsets.connector, self._flow.source.alias, *partition).to_bytes()
             by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, to_value(last)))
         for number, pairs in by_partition.items():
             await write(target, topic, number, pairs)

@@ -43,9 +43,9 @@ class SyncWriter:
             self._written.update({(sync.topic, sync.partition): sync for sync in due})
 
     def forget(self, but: Iterable[MirrorPartition]) -> None:
-        kept = {(partition.topic, partition.partition) for partition in but}
-        for place in self._written.keys() - kept:
-            del self._written[place]
+        kept = {(mirrored.topic, mirrored.partition) for mirrored in but}
+        for partition in self._written.keys() - kept:
+            del self._written[partition]
 
     async def _last_pair(self, partition: MirrorPartition, at: Position, mirror_id: str | None) -> OffsetSync | None:
         """Both offsets of the last record that was copied."""

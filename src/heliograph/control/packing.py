@@ -202,8 +202,8 @@ class Packer:
         if not old or not self._may_trim:
             return
         self._trims = [(when, at) for when, at in self._trims if time.monotonic() - when < _TRIM_AFTER]
-        place = topic.name, JOURNAL
-        error = (await delete_before(self._target, {place: topic.leaders[JOURNAL]}, {place: old[-1]}))[place]
+        journal = topic.name, JOURNAL
+        error = (await delete_before(self._target, {journal: topic.leaders[JOURNAL]}, {journal: old[-1]}))[journal]
         if error is not None:
             self._may_trim = getattr(error, "transient", True)
             message = "%s: the journal of %s cannot be trimmed and keeps packed entries: %s"

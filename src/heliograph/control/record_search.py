@@ -46,12 +46,12 @@ class Question:
     foreign: ForeignRange
 
     @property
-    def place(self) -> TopicPartition:
+    def source_partition(self) -> TopicPartition:
         return self.topic.name, self.partition
 
     @property
     def key(self) -> Key:
-        return (*self.place, id_text(self.topic.id), id_text(self.mirror.id), self.source)
+        return (*self.source_partition, id_text(self.topic.id), id_text(self.mirror.id), self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class RecordSearch:
         self._failed = {}
         wanted = sorted(asked.keys() - self._found.keys())
         if wanted:
-            await self._load_syncs({question.place for question in asked.values()})
+            await self._load_syncs({question.source_partition for question in asked.values()})
         budget = _Budget()
         for key in wanted:
             if budget.left <= 0:
@@ -240,7 +240,7 @@ class RecordSearch:
         safe, latest = question.foreign.start, question.foreign.end
         syncs = [
             sync
-            for sync in self._syncs[question.place]
+            for sync in self._syncs[question.source_partition]
             if question.foreign.start <= sync.downstream < question.foreign.end
         ]
         before = [sync for sync in syncs if sync.upstream <= source]
@@ -261,19 +261,19 @@ class RecordSearch:
 
     async def _has_log_append_time(self, question: Question, offset: int) -> bool:
         """Whether the mirror's broker has set the timestamps."""
-        place = (question.mirror.name, question.partition)
+        partition = (question.mirror.name, question.partition)
         metadata = Metadata(topics={question.mirror.name: question.mirror})
-        batch = (await batches_at(self._target, metadata, {place: offset})).get(place)
+        batch = (await batches_at(self._target, metadata, {partition: offset})).get(partition)
         if not isinstance(batch, Batch):
             raise WireError(f"mirror offset {offset} cannot be read: {batch}")
         return batch.log_append_time
 
-    async def _load_syncs(self, places: set[TopicPartition]) -> None:
+    async def _load_syncs(self, partitions: set[TopicPartition]) -> None:
         """Reads the offset syncs of these partitions, from the last step back on: earlier ones may be about an earlier
         topic of this name."""
-        if places <= self._syncs.keys():
+        if partitions <= self._syncs.keys():
             return
-        syncs: dict[TopicPartition, list[OffsetSync]] = {place: [] for place in places}
+        syncs: dict[TopicPartition, list[OffsetSync]] = {partition: [] for partition in partitions}
         client = self._target if self._flow.offset_syncs.on_target else self._source
         name = syncs_topic(self._flow)
         topic = (await client.metadata([name])).topics[name]

@@ -117,10 +117,10 @@ async def take_over(
 
 
 def _entry(taken: TakenOverMirror, mirror: ForeignMirror, seen: int) -> JournalEntry:
-    place = (taken.partition.topic, taken.partition.partition)
+    source_partition = (taken.partition.topic, taken.partition.partition)
     source_id = id_text(mirror.topic.id)
     begins = Interval(taken.mirror_end, taken.source, 0, source_id, taken.foreign_offsets_before)
-    return JournalEntry(place, id_text(mirror.mirror.id), (begins,), seen=seen)
+    return JournalEntry(source_partition, id_text(mirror.mirror.id), (begins,), seen=seen)
 
 
 def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
@@ -136,8 +136,8 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
             f" ({more} offsets more than it had stored)" if more > 0 else "",
         )
     for partition, why in outcome.refused.items():
-        place = {"topic": partition.topic, "partition": partition.partition}
-        log.error("%s: %s cannot be taken over from MirrorMaker 2: %s", flow.name, partition, why, extra=place)
+        fields = {"topic": partition.topic, "partition": partition.partition}
+        log.error("%s: %s cannot be taken over from MirrorMaker 2: %s", flow.name, partition, why, extra=fields)
 
 
 # --- MM2's own state ----------------------------------------------------------------------------------------------
@@ -178,10 +178,10 @@ async def _mm2_positions(flow: Flow, source: ClusterClient, target: ClusterClien
     if topic.error != UNKNOWN_TOPIC_OR_PARTITION:
         async for sync in read_kind(client, topic, OffsetSync.from_record):
             syncs[sync.topic, sync.partition] = sync  # the last one counts: the topic may have been recreated
-    paired = {place: sync.upstream for place, sync in syncs.items()}
+    paired = {partition: sync.upstream for partition, sync in syncs.items()}
     return {
-        place: Mm2Position(max(offsets.get(place, -1), paired.get(place, -1)), syncs.get(place))
-        for place in offsets.keys() | paired.keys()
+        partition: Mm2Position(max(offsets.get(partition, -1), paired.get(partition, -1)), syncs.get(partition))
+        for partition in offsets.keys() | paired.keys()
     }
 
 
@@ -205,11 +205,11 @@ async def _foreign_mirrors(
         source.metadata({partition.topic for partition in partitions}),
         target.metadata({partition.mirror for partition in partitions}),
     )
-    places = [(partition.mirror, partition.partition) for partition in partitions]
-    starts, ends = await _settled_bounds(target, mirrors.topics, places, wait)
+    mirror_partitions = [(partition.mirror, partition.partition) for partition in partitions]
+    starts, ends = await _settled_bounds(target, mirrors.topics, mirror_partitions, wait)
     candidates: list[ForeignMirror] = []
-    for partition, place in zip(partitions, places, strict=True):
-        start, end, mirror = starts[place], ends[place], mirrors.topics[partition.mirror]
+    for partition, mirror_partition in zip(partitions, mirror_partitions, strict=True):
+        start, end, mirror = starts[mirror_partition], ends[mirror_partition], mirrors.topics[partition.mirror]
         if isinstance(start, WireError) or isinstance(end, WireError):
             outcome.refused[partition] = (
                 f"the mirror's bounds cannot be read: {start if isinstance(start, WireError) else end}"
@@ -222,16 +222,16 @@ async def _foreign_mirrors(
         if end > 0 and not is_decided and (start < end or covering is None):
             candidates.append(ForeignMirror(partition, source, topic, target, mirror, start, end, intervals))
     # What follows our own end fills gaps.
-    own_ends = {candidate.place: candidate.intervals.own_end(candidate.end) for candidate in candidates}
-    non_empty = [candidate for candidate in candidates if candidate.start < own_ends[candidate.place]]
-    last_offsets = {candidate.place: own_ends[candidate.place] - 1 for candidate in non_empty}
+    own_ends = {candidate.mirror_partition: candidate.intervals.own_end(candidate.end) for candidate in candidates}
+    non_empty = [candidate for candidate in candidates if candidate.start < own_ends[candidate.mirror_partition]]
+    last_offsets = {candidate.mirror_partition: own_ends[candidate.mirror_partition] - 1 for candidate in non_empty}
     last_batches = await batches_at(target, mirrors, last_offsets)
     foreign = []
     for candidate in candidates:
-        batch = last_batches.get(candidate.place)
+        batch = last_batches.get(candidate.mirror_partition)
         if candidate.start == candidate.end:
             foreign.append(candidate)  # emptied by retention, and we have never written to it
-        elif own_ends[candidate.place] <= candidate.start:
+        elif own_ends[candidate.mirror_partition] <= candidate.start:
             continue  # only gaps of ours are left
         elif not isinstance(batch, Batch):
             outcome.refused[candidate.partition] = f"the mirror's last batch cannot be read: {batch}"
@@ -246,18 +246,18 @@ def _at_end(end: int, intervals: Intervals) -> tuple[Interval | None, Interval |
 
 
 async def _settled_bounds(
-    target: ClusterClient, mirrors: Mapping[str, Topic], places: list[TopicPartition], wait: bool
+    target: ClusterClient, mirrors: Mapping[str, Topic], partitions: list[TopicPartition], wait: bool
 ) -> tuple[dict[TopicPartition, int | WireError], dict[TopicPartition, int | WireError]]:
     """Starts and ends once no transaction is open: MM2 with exactly-once support may have been killed in one, and it is
     not known yet whether its records count."""
     deadline = time.monotonic() + (_TRANSACTION_TIMEOUT if wait else 0.0)
     while True:
         starts, ends, stable = await asyncio.gather(
-            list_offsets(target, mirrors, places, EARLIEST, False),
-            list_offsets(target, mirrors, places, LATEST, False),
-            list_offsets(target, mirrors, places, LATEST, True),
+            list_offsets(target, mirrors, partitions, EARLIEST, False),
+            list_offsets(target, mirrors, partitions, LATEST, False),
+            list_offsets(target, mirrors, partitions, LATEST, True),
         )
-        if time.monotonic() >= deadline or all(ends[place] == stable[place] for place in places):
+        if time.monotonic() >= deadline or all(ends[partition] == stable[partition] for partition in partitions):
             return starts, ends
         await asyncio.sleep(1.0)
 

@@ -53,7 +53,7 @@ def _put_errors(sheet: Sheet, connector: str, number: int, errors: list[Errors])
 
 
 def put_rebalances(sheet: Sheet, flows: Collection[Leases]) -> None:
-    sheet.put(of.REBALANCES, sum(flow.arrangements for flow in flows))
+    sheet.put(of.REBALANCES, sum(flow.assignment_changes for flow in flows))
     sheet.put(of.REBALANCING, any(flow.running < flow.wanted for flow in flows))
     if flows:
-        sheet.put(of.SINCE_REBALANCE, min(flow.since for flow in flows) * 1000)
+        sheet.put(of.SINCE_REBALANCE, min(flow.seconds_since_change for flow in flows) * 1000)

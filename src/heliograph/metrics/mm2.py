@@ -46,7 +46,7 @@ def _put_lag(sheet: Sheet, flow: Flow, topic: str, partition: str, totals: Total
 
 def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[GroupTopicPartition, Window], detail: Detail) -> None:
     """One series per group and partition with a recent checkpoint; per group if those are too many."""
-    lately = {place: spread for place, window in ages.items() if (spread := window.spread()) is not None}
+    lately = {key: spread for key, window in ages.items() if (spread := window.spread()) is not None}
     if not detail.mm2_partitions or len(lately) > MOST_GROUPS:
         lately = _by_group(lately)
     for (group, topic, partition), spread in lately.items():

@@ -20,9 +20,9 @@ class CatchUpGoals:
     async def set(self, partitions: Collection[MirrorPartition]) -> None:
         """The goal of each partition is where the source ends now."""
         source = self._context.source
-        places = [(partition.topic, partition.partition) for partition in partitions]
-        topics = (await source.metadata({topic for topic, _partition in places})).topics
-        ends = await list_offsets(source, topics, places, LATEST, True)
+        source_partitions = [(partition.topic, partition.partition) for partition in partitions]
+        topics = (await source.metadata({topic for topic, _partition in source_partitions})).topics
+        ends = await list_offsets(source, topics, source_partitions, LATEST, True)
         goals: dict[MirrorPartition, int] = {}
         for partition in partitions:
             end = ends[partition.topic, partition.partition]

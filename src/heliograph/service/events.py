@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from heliograph.model.partitions import MirrorPartition
 from heliograph.model.problems import Notice, Refusal
@@ -40,11 +40,10 @@ class Event:
     """Something that an operator should know. `flow` is empty if it is about no flow."""
 
     flow: str
-    severity: ClassVar[int] = logging.INFO
 
     @property
     def level(self) -> int:
-        return self.severity
+        raise NotImplementedError
 
     @property
     def message(self) -> str:
@@ -83,7 +82,10 @@ class PartitionNotice(Event):
     """Something went wrong with a partition that is copied all the same."""
 
     notice: Notice
-    severity = logging.WARNING
+
+    @property
+    def level(self) -> int:
+        return logging.WARNING
 
     @property
     def message(self) -> str:
@@ -127,63 +129,11 @@ class TopicEvent(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseFailed(Event):
-    lease: int
-    reason: str
-    severity = logging.ERROR
-
-    @property
-    def message(self) -> str:
-        return f"lease {self.lease} failed and will be tried again: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsNotRefreshed(Event):
-    reason: str
-    severity = logging.WARNING
-
-    @property
-    def message(self) -> str:
-        return f"topics could not be refreshed: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class SyncFailed(Event):
-    syncer: str
-    reason: str
-    level: int = logging.WARNING
-
-    @property
-    def message(self) -> str:
-        return f"{self.syncer} could not be synced and will be tried again: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class SyncSlow(Event):
-    syncer: str
-    seconds: float
-    requests: int
-
-    @property
-    def message(self) -> str:
-        return f"syncing {self.syncer} took {self.seconds:.1f} s and about {self.requests} requests"
-
-
-@dataclass(frozen=True, slots=True)
-class FlowNotRunning(Event):
-    reason: str
-    severity = logging.ERROR
-
-    @property
-    def message(self) -> str:
-        return f"does not run and will be tried again: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered(Event):
-    """The end of a failure that was an event: `text` says what works again."""
+class FlowEvent(Event):
+    """Anything else about a flow as a whole, or about no flow."""
 
     text: str
+    level: int = logging.INFO
 
     @property
     def message(self) -> str:

@@ -178,9 +178,10 @@ async def last_status(target: ClusterClient, source_alias: str) -> Seen | None:
     topic = (await target.metadata([name])).topics[name]
     if topic.error or STATUS not in topic.leaders:
         return None
-    place = (name, STATUS)
+    partition = (name, STATUS)
     first, end = [
-        (await list_offsets(target, {name: topic}, [place], which, False))[place] for which in (EARLIEST, LATEST)
+        (await list_offsets(target, {name: topic}, [partition], which, False))[partition]
+        for which in (EARLIEST, LATEST)
     ]
     if isinstance(first, Exception):
         raise first

@@ -11,7 +11,7 @@ from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
-from heliograph.service.events import FlowNotRunning, emit, flow_scope
+from heliograph.service.events import FlowEvent, emit, flow_scope
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_parts import CopyingPart, MakeRunner, SyncingPart
 from heliograph.service.flow_runner import FlowRunner
@@ -27,7 +27,8 @@ EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFail
 
 
 class FlowSupervisor:
-    """A flow without parts is paused: nothing of it runs, but its positions and tasks are known.
+    """A flow without parts is paused: nothing of it runs and it has no connections, but its positions and tasks are
+    known.
 
     `trouble` is why the flow does not run as configured; empty if it does. It is retried at intervals."""
 
@@ -144,7 +145,8 @@ class FlowSupervisor:
 
     def _note_failure(self, wanted: Flow | None, trouble: str, bug: Exception | None) -> None:
         if trouble != self.trouble and (wanted is not None or bug is not None):
-            emit(log, FlowNotRunning(self.name, trouble.removeprefix(f"{self.name}: ")), bug)
+            text = f"does not run and will be tried again: {trouble.removeprefix(f'{self.name}: ')}"
+            emit(log, FlowEvent(self.name, text, logging.ERROR), bug)
         self.trouble = trouble
 
     async def _apply(self, flow: Flow | None, tasks: asyncio.TaskGroup) -> None:
@@ -155,6 +157,7 @@ class FlowSupervisor:
             await self.copying.end()
         if flow is None or not flow.parts:
             await self.syncing.replace(None, tasks)
+            self.close()
             return
         if self.syncers is None or self.syncers.flow != flow or restart:
             await self._replace_syncers(flow, tasks)

@@ -3,12 +3,11 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
 
 from heliograph.control.checkpoints import CheckpointIssue, Checkpoints, GroupTopicPartition
 from heliograph.control.group_sync import NO_OFFSETS, SHARE_GROUP, GroupRound, GroupSync
 from heliograph.model.flow import Flow
-from heliograph.service.events import Event, emit
+from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.syncer_runner import Syncer
 from heliograph.service.window import Window
@@ -17,51 +16,6 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _MIRROR_CHECK_INTERVAL = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupReadsAgain(Event):
-    """A checkpoint is early, as the exact one is not known."""
-
-    issue: CheckpointIssue
-
-    @property
-    def message(self) -> str:
-        issue = self.issue
-        return f"group {issue.group} would read some records of {issue.topic}-{issue.partition} again: {issue.why}"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOffsetsWritten(Event):
-    count: int
-
-    @property
-    def message(self) -> str:
-        return f"offsets of {self.count} groups written to the target"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLeftAlone(Event):
-    group: str
-    reason: str
-
-    @property
-    def message(self) -> str:
-        return f"group {self.group} is left alone: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDeleted(Event):
-    """`kept_because`: why it is not deleted on the target; empty if it is."""
-
-    group: str
-    kept_because: str
-
-    @property
-    def message(self) -> str:
-        if self.kept_because:
-            return f"group {self.group} was deleted on the source, and stays on the target: {self.kept_because}"
-        return f"group {self.group} was deleted on the source, and is deleted on the target as well"
 
 
 class GroupListSyncer(Syncer):
@@ -114,7 +68,9 @@ class CheckpointSyncer(Syncer):
             log.debug("%s: %d checkpoints written", self._flow.name, len(outcome.emitted))
         for early in outcome.early:
             if early not in self._early:
-                emit(log, GroupReadsAgain(self._flow.name, early))
+                where = f"{early.topic}-{early.partition}"
+                text = f"group {early.group} would read some records of {where} again: {early.why}"
+                emit(log, FlowEvent(self._flow.name, text))
         self._early = set(outcome.early)
 
     async def is_due_early(self) -> bool:
@@ -161,10 +117,11 @@ class GroupOffsetSyncer(Syncer):
         for group in checkpoints.share_groups:
             outcome.leave(group, SHARE_GROUP, NO_OFFSETS)
         if outcome.written:
-            emit(log, GroupOffsetsWritten(flow.name, len(outcome.written)))
+            text = f"offsets of {len(outcome.written)} groups written to the target"
+            emit(log, FlowEvent(flow.name, text))
         for group, reason in outcome.untouched.items():
             if self.last_round.untouched.get(group) != reason:
-                emit(log, GroupLeftAlone(flow.name, group, reason))
+                emit(log, FlowEvent(flow.name, f"group {group} is left alone: {reason}"))
         self.last_round = outcome
         if checkpoints.deleted:
             await self._delete_groups()
@@ -173,4 +130,5 @@ class GroupOffsetSyncer(Syncer):
         deleted = self._checkpoints.deleted
         for group, reason in (await self._sync.delete(deleted)).items():
             deleted.pop(group, None)
-            emit(log, GroupDeleted(self._flow.name, group, reason))
+            outcome = f"and stays on the target: {reason}" if reason else "and is deleted on the target as well"
+            emit(log, FlowEvent(self._flow.name, f"group {group} was deleted on the source, {outcome}"))

@@ -3,7 +3,7 @@
 import logging
 
 from heliograph.service.error_log import ErrorLog
-from heliograph.service.events import LeaseFailed, Recovered, emit
+from heliograph.service.events import FlowEvent, emit
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,8 @@ class LeaseFailures:
         self._errors[number] = error
         self.count += 1
         if self._logged.is_new(number, error):
-            emit(log, LeaseFailed(self._flow_name, number, error))
+            text = f"lease {number} failed and will be tried again: {error}"
+            emit(log, FlowEvent(self._flow_name, text, logging.ERROR))
 
     def clear(self, number: int) -> None:
         """The lease runs. It may fail with the same error again, so recovery is not logged yet."""
@@ -31,7 +32,7 @@ class LeaseFailures:
         """The lease has been renewed, or has ended without an error."""
         self.clear(number)
         if self._logged.recovered(number):
-            emit(log, Recovered(self._flow_name, f"lease {number} runs again"))
+            emit(log, FlowEvent(self._flow_name, f"lease {number} runs again"))
 
     def error_of(self, number: int) -> str:
         """Empty if the lease runs."""

@@ -12,9 +12,8 @@ from heliograph.copy.signals import Change, change_command, end_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.assignment import Assignor
-from heliograph.service.events import Recovered, emit
+from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.service.flow_events import CommandNotSent, LeaseOverdue, LeaseWaiting
 from heliograph.service.lease_failures import LeaseFailures
 from heliograph.service.measures import Leases
 from heliograph.service.running_lease import RunningLease, lease_changes
@@ -126,7 +125,7 @@ class LeasePool:
         try:
             await self._commands.send(change_command(changes))
         except WireError as error:
-            emit(log, CommandNotSent(self._context.name, "the change of partitions", str(error)))
+            self._warn_not_sent("the change of partitions", error)
             for lease in leases:
                 lease.partitions_confirmed = False
             return []
@@ -138,7 +137,11 @@ class LeasePool:
         try:
             await self._commands.send(end_command(leases))
         except WireError as error:
-            emit(log, CommandNotSent(self._context.name, "the command to end", str(error)))
+            self._warn_not_sent("the command to end", error)
+
+    def _warn_not_sent(self, command: str, error: WireError) -> None:
+        text = f"{command} cannot be sent to running leases, which end at their deadlines: {error}"
+        emit(log, FlowEvent(self._context.name, text, logging.WARNING))
 
     def _start_loops(self) -> None:
         while self._loops is not None and self._loop_count < len(self.assignor.assignment):
@@ -174,10 +177,13 @@ class LeasePool:
         while not self._stop.is_set() and (holder := self._holder_of(number)) is not None:
             waited = time.monotonic() - began
             if waited > _ENDS_WITHIN and errors.is_new(("released", number), holder.id):
-                emit(log, LeaseWaiting(self._context.name, number, holder.id))
+                text = (
+                    f"lease {number} waits for lease {holder.id} to end, which still holds partitions that are to move"
+                )
+                emit(log, FlowEvent(self._context.name, text, logging.WARNING))
             await asyncio.sleep(_POLL)
         if errors.recovered(("released", number)):
-            emit(log, Recovered(self._context.name, f"lease {number} has its partitions"))
+            emit(log, FlowEvent(self._context.name, f"lease {number} has its partitions"))
 
     def _holder_of(self, number: int) -> RunningLease | None:
         wanted = set(self.assignor.partitions(number))
@@ -205,7 +211,8 @@ class LeasePool:
         try:
             while not (await asyncio.wait([outcome], timeout=lease.overdue_in()))[0]:
                 if not lease.overdue_in():
-                    emit(log, LeaseOverdue(self._context.name, lease.id))
+                    text = f"lease {lease.id} is overdue and is cancelled"
+                    emit(log, FlowEvent(self._context.name, text, logging.WARNING))
                     await self._cancel(lease.id)
                     break
             return await outcome
@@ -257,8 +264,8 @@ class LeasePool:
             oldest=max(running, default=0.0),
             failures=self.failures.count,
             renewals=self._renewals,
-            arrangements=self.assignor.changes,
-            since=time.monotonic() - self.assignor.changed_at,
+            assignment_changes=self.assignor.changes,
+            seconds_since_change=time.monotonic() - self.assignor.changed_at,
         )
 
 

@@ -36,7 +36,7 @@ class Measure:
 class Leases:
     """How many the assignment has and how many run, the age of the oldest in seconds, and totals.
 
-    `arrangements` is how often the assignment has changed, `since` how many seconds ago it last did.
+    `assignment_changes` is how often the assignment has changed, `seconds_since_change` how long ago it last did.
     """
 
     wanted: int
@@ -44,8 +44,8 @@ class Leases:
     oldest: float
     failures: int
     renewals: int
-    arrangements: int
-    since: float
+    assignment_changes: int
+    seconds_since_change: float
 
 
 @dataclass(frozen=True, slots=True)

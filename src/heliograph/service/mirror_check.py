@@ -6,9 +6,8 @@ import time
 from collections.abc import Mapping
 
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.service.events import emit
+from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.service.flow_events import MirrorsCopiedAgain
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
@@ -19,6 +18,7 @@ log = logging.getLogger(__name__)
 
 MISSING, RECREATED, TRUNCATED = "missing", "recreated", "truncated"
 _CHECK_EVERY = 5.0
+_NAMED = 5  # partitions in a message
 _COST = 50  # the pause is this many times as long as a check, up to:
 _LONGEST_PAUSE = 60.0
 
@@ -56,7 +56,10 @@ class MirrorChecker:
         stats.forget_positions(lost)
         if MISSING in lost.values():
             self._context.refresh_needed.set()  # which creates the mirror again
-        emit(log, MirrorsCopiedAgain(self._context.name, lost))
+        named = [f"{partition} (mirror {why})" for partition, why in sorted(lost.items())[:_NAMED]]
+        more = f" and {len(lost) - len(named)} more" if len(lost) > len(named) else ""
+        text = f"copied again, as their mirrors do not hold what was copied: {', '.join(named)}{more}"
+        emit(log, FlowEvent(self._context.name, text))
         await self._pool.copy_again(lost)
         return False
 
@@ -71,12 +74,12 @@ async def check_mirrors(
     if not positions:
         return {}
     topics = (await target.metadata({partition.mirror for partition in positions})).topics
-    places = [
+    partitions = [
         (partition.mirror, partition.partition)
         for partition in positions
         if partition.mirror in topics and partition.partition in topics[partition.mirror].leaders
     ]
-    return contradictions(positions, topics, await list_offsets(target, topics, places, LATEST, False))
+    return contradictions(positions, topics, await list_offsets(target, topics, partitions, LATEST, False))
 
 
 def contradictions(

@@ -8,9 +8,8 @@ from heliograph.control.topic_sync import TopicSyncResult, sync_topics
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import cycle_of
-from heliograph.service.events import TopicEvent, emit
+from heliograph.service.events import FlowEvent, TopicEvent, emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.service.flow_events import TakeoverBlocked, TopicListIgnored
 from heliograph.wire.cluster import Topic
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,8 @@ class Mirrors:
         if topics is None:
             topics = (await source.metadata(None)).topics
         if not topics and self.partitions:
-            emit(log, TopicListIgnored(flow.name, source.cluster.alias))
+            text = f"cluster {source.cluster.alias} returned an empty topic list; ignored"
+            emit(log, FlowEvent(flow.name, text, logging.WARNING))
             return False
         cycles = {topic: _cycle(path) for topic in topics if (path := cycle_of(topic, flow, self._flows))}
         rest = {name: topic for name, topic in topics.items() if name not in cycles}
@@ -87,7 +87,7 @@ class Mirrors:
         except StillRunning as running:
             if at_start:
                 raise
-            emit(log, TakeoverBlocked(context.name, str(running)))
+            emit(log, FlowEvent(context.name, str(running), logging.ERROR))
             return
         log_take_over(context.flow, outcome)
         self._taken_over.update(set(fresh) - outcome.refused.keys())

@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heliograph.service.events import emit
-from heliograph.service.flow_events import OtherRunGone, OtherRunStarted
+from heliograph.service.events import FlowEvent, emit
 from heliograph.wire.records import Record
 
 log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class OtherRuns:
             self._last[run_id] = time.monotonic()
             if at - other.since >= self._interval and run_id not in self._reported:
                 self._reported.add(run_id)
-                emit(log, OtherRunStarted(self._flow_name, str(other)))
+                emit(log, FlowEvent(self._flow_name, str(other), logging.WARNING))
 
     def running(self) -> tuple[OtherRun, ...]:
         """Those that still run; the others are forgotten."""
@@ -63,7 +62,8 @@ class OtherRuns:
             del self._last[run_id]
             if run_id in self._reported:
                 self._reported.remove(run_id)
-                emit(log, OtherRunGone(self._flow_name, gone.run_id))
+                text = f"the other process (run {gone.run_id}) no longer runs this flow"
+                emit(log, FlowEvent(self._flow_name, text))
         return tuple(self._runs[run_id] for run_id in sorted(self._reported))
 
 

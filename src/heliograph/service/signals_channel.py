@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 
 from heliograph.control.internal_topic_setup import MissingTopics, ensure_signals_topic
 from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals_topic
-from heliograph.service.events import emit
+from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.service.flow_events import ReportsNotRead, SignalsLost, SignalsMissing
 from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
@@ -39,11 +38,11 @@ class SignalsChannel:
     async def seek_to_end(self) -> int:
         """Ignores what earlier runs have written. Returns the end of the status partition."""
         topic = await self.metadata()
-        places = [(self.topic, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
-        offsets = await list_offsets(self._context.signals, {self.topic: topic}, places, LATEST, False)
+        partitions = [(self.topic, partition) for partition in (COMMANDS, PROGRESS, STATUS)]
+        offsets = await list_offsets(self._context.signals, {self.topic: topic}, partitions, LATEST, False)
         ends: list[int] = []
-        for place in places:
-            end = offsets[place]
+        for partition in partitions:
+            end = offsets[partition]
             if isinstance(end, WireError):
                 raise end
             ends.append(end)
@@ -81,16 +80,19 @@ class SignalsChannel:
         try:
             missing = (await context.signals.metadata([self.topic])).topics[self.topic].error
             if missing and context.errors.is_new("signals", "missing"):
-                emit(log, SignalsMissing(context.name, self.topic))
+                text = f"internal topic {self.topic} is missing: it is created again"
+                emit(log, FlowEvent(context.name, text, logging.WARNING))
             await ensure_signals_topic(context.flow, context.signals)
             context.errors.recovered("signals")
         except (WireError, MissingTopics) as error:
             if context.errors.is_new("signals", str(error)):
-                emit(log, ReportsNotRead(context.name, str(error)))
+                text = f"reports of leases cannot be read: {error}"
+                emit(log, FlowEvent(context.name, text, logging.WARNING))
         except Exception:  # retried, like reading
             log.exception("%s: the signals topic cannot be created", context.name)
 
     def _on_loss(self, what: str) -> None:
-        emit(log, SignalsLost(self._context.name, what))
+        effect = "reports and commands may be lost, so leases that run end at their deadlines and start again"
+        emit(log, FlowEvent(self._context.name, f"{what}; {effect}", logging.WARNING))
         self.next_offset = 0
         self.lost_at = time.monotonic()

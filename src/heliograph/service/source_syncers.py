@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from heliograph.control.acl_sync import AclSync
 from heliograph.control.config_sync import sync_configs
@@ -15,7 +14,7 @@ from heliograph.control.packing import Packer
 from heliograph.control.topic_sync import plan
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.service.events import Event, TopicEvent, emit
+from heliograph.service.events import FlowEvent, TopicEvent, emit
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.syncer_runner import Syncer
 from heliograph.wire.cluster import are_different, id_text
@@ -32,25 +31,6 @@ _SYNC_INTERVAL = 5.0
 _FLUSH_INTERVAL = 60.0
 _PACK_INTERVAL = 10.0
 _PRUNE_INTERVAL = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerTopicMissing(Event):
-    topic: str
-    severity = logging.WARNING
-
-    @property
-    def message(self) -> str:
-        return f"internal topic {self.topic} was deleted; creating it again"
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalsPruned(Event):
-    partitions: int
-
-    @property
-    def message(self) -> str:
-        return f"ledger intervals of {self.partitions} mirror partitions deleted: no cluster has their records any more"
 
 
 class TopicConfigSyncer(Syncer):
@@ -162,7 +142,8 @@ class LedgerPacker(Syncer):
         except BrokerError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            emit(log, LedgerTopicMissing(self._flow.name, self._clients.ledger.topic))
+            text = f"internal topic {self._clients.ledger.topic} was deleted; creating it again"
+            emit(log, FlowEvent(self._flow.name, text, logging.WARNING))
             await ensure_internal_topics(self._flow, self._clients.source, self._clients.target)
             count = await self._packer.pack_if_due()
         if count:
@@ -180,4 +161,5 @@ class LedgerPruner(Syncer):
     async def run(self) -> None:
         count = await self._packer.prune()
         if count:
-            emit(log, IntervalsPruned(self._flow.name, count))
+            text = f"ledger intervals of {count} mirror partitions deleted: no cluster has their records any more"
+            emit(log, FlowEvent(self._flow.name, text))

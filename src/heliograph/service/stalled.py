@@ -33,11 +33,11 @@ class Stalled:
     def __str__(self) -> str:
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
         who = f" of producer {self.producer_id}" if self.producer_id >= 0 else ""
-        place = f"--topic {self.partition.topic} --partition {self.partition.partition} --start-offset {self.offset}"
+        options = f"--topic {self.partition.topic} --partition {self.partition.partition} --start-offset {self.offset}"
         return (
             f"{self.partition} cannot be read beyond source offset {self.offset}: a transaction{who} is open there "
             f"since {since} or longer, and {self.count} offsets wait for it; make its producer end it, or abort it "
-            f"with kafka-transactions.sh abort {place}"
+            f"with kafka-transactions.sh abort {options}"
         )
 
 
@@ -73,16 +73,16 @@ class StalledPartitions:
         """Finds the producers of the open transactions, and reports each once."""
         late = time.time() - STALLED_AFTER
         due = {partition: stalled for partition, stalled in self._stalled.items() if stalled.since <= late}
-        places = {
+        unknown = {
             (partition.topic, partition.partition): partition
             for partition, stalled in due.items()
             if stalled.producer_id < 0
         }
-        if not places:
+        if not unknown:
             return
-        topics = (await source.metadata({topic for topic, _partition in places})).topics
-        for place, transactions in (await open_transactions(source, topics, places)).items():
-            known = self._stalled.get(places[place])
+        topics = (await source.metadata({topic for topic, _partition in unknown})).topics
+        for key, transactions in (await open_transactions(source, topics, unknown)).items():
+            known = self._stalled.get(unknown[key])
             if known is not None and transactions and transactions[0].start == known.offset:
                 oldest = transactions[0]
                 since = min(known.since, oldest.last_time / 1000) if oldest.last_time > 0 else known.since

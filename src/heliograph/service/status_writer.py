@@ -7,9 +7,8 @@ from collections.abc import Callable
 from heliograph.copy.log_levels import levels
 from heliograph.copy.signals import levels_command
 from heliograph.model.internal_topics import STATUS
-from heliograph.service.events import emit
+from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.service.flow_events import StatusNotWritten
 from heliograph.service.flow_status import FlowStatus, encode
 from heliograph.service.other_runs import OtherRuns
 from heliograph.service.signals_channel import SignalsChannel
@@ -46,7 +45,8 @@ class StatusWriter:
             except WireError as error:
                 # Leases cannot report, either: nothing else shows that their reports are missing.
                 lasting = isinstance(error, BrokerError) and not error.transient
-                failure = StatusNotWritten(self._context.name, self._signals.topic, str(error))
+                text = f"status and progress cannot be written to {self._signals.topic}: {error}"
+                failure = FlowEvent(self._context.name, text, logging.WARNING)
                 if lasting and self._context.errors.is_new("status", str(error)):
                     emit(log, failure)
                 else:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from heliograph.service.error_log import ErrorLog
-from heliograph.service.events import Recovered, SyncFailed, SyncSlow, emit, flow_scope
+from heliograph.service.events import FlowEvent, emit, flow_scope
 from heliograph.service.measures import JobMeasure
 from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.errors import WireError
@@ -90,16 +90,19 @@ class SyncerRunner:
             self._last_success[name] = time.monotonic()
             took = time.monotonic() - started
             if took > _SLOW:
-                emit(log, SyncSlow(self._flow_name, name, took, self._requests() - requests_before))
+                requests = self._requests() - requests_before
+                text = f"syncing {name} took {took:.1f} s and about {requests} requests"
+                emit(log, FlowEvent(self._flow_name, text))
             self._errors.pop(name, None)
             if self._error_log.recovered(name):
-                emit(log, Recovered(self._flow_name, f"syncing {name} succeeds again"))
+                emit(log, FlowEvent(self._flow_name, f"syncing {name} succeeds again"))
 
     def _note_failure(self, name: str, reason: str, unexpected: Exception | None) -> None:
         self._errors[name] = reason
         if self._error_log.is_new(name, reason):
             level = logging.WARNING if unexpected is None else logging.ERROR
-            emit(log, SyncFailed(self._flow_name, name, reason, level), unexpected)
+            text = f"{name} could not be synced and will be tried again: {reason}"
+            emit(log, FlowEvent(self._flow_name, text, level), unexpected)
 
     def errors(self, *names: str) -> str:
         """Why these failed the last time, if they did."""

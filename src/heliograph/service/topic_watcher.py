@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from heliograph.copy.position import UNKNOWN_ORIGIN
 from heliograph.service.catch_up import CatchUpGoals
-from heliograph.service.events import Recovered, TopicsNotRefreshed, emit
+from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.mirrors import Mirrors
@@ -58,10 +58,11 @@ class TopicWatcher:
                 elif began - self._pool.assignor.computed_at >= _REASSIGN_EVERY:
                     await self._pool.assign(self._mirrors.partitions)
                 if context.errors.recovered("topics"):
-                    emit(log, Recovered(context.name, "topics are refreshed again"))
+                    emit(log, FlowEvent(context.name, "topics are refreshed again"))
             except WireError as error:
                 if context.errors.is_new("topics", str(error)):
-                    emit(log, TopicsNotRefreshed(context.name, str(error)))
+                    text = f"topics could not be refreshed: {error}"
+                    emit(log, FlowEvent(context.name, text, logging.WARNING))
             except Exception:  # leases continue with the topics that are known
                 log.exception("%s: topics could not be refreshed", context.name)
             raise_if_cancelled()

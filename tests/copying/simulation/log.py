@@ -118,7 +118,7 @@ class Log:
         del self.batches[kept:]
         self.end = self.batches[-1].next_offset if self.batches else self.start
         self.epochs = [(epoch, start) for epoch, start in self.epochs if start < self.end] or [(self.epoch, 0)]
-        self.aborted = [one for one in self.aborted if one[2] < self.end]
+        self.aborted = [(producer_id, first, at) for producer_id, first, at in self.aborted if at < self.end]
         self.producers.clear()
         for batch in self.batches:
             self._remember(batch)
@@ -174,11 +174,11 @@ class Log:
         """The largest leader epoch up to the given one, and where it ends; None if that cannot be known."""
         if epoch == self.epochs[-1][0]:
             return epoch, self.end
-        higher = next((one for one in self.epochs if one[0] > epoch), None)
-        if higher is None:
+        end = next((start for later, start in self.epochs if later > epoch), None)
+        if end is None:
             return None
-        lower = [one for one in self.epochs if one[0] <= epoch]
-        return (lower[-1][0] if lower else epoch), higher[1]
+        earlier = [known for known, _start in self.epochs if known <= epoch]
+        return (earlier[-1] if earlier else epoch), end
 
     def visible(self) -> list[Stored]:
         """What a reader of committed records sees."""
