@@ -64,6 +64,14 @@ class Connector:
         return ConfigError(f"{position(self.file, entry.line)}: {entry.with_owner(f'{entry.name}: {text}')}")
 
     @property
+    def sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return ("source", self.source), ("target", self.target)
+
+    @property
+    def flow(self) -> str:
+        return f"{self.source}->{self.target}"
+
+    @property
     def name(self) -> str:
         """Empty if the format has no names."""
         return self.owner.removeprefix(_OWNER) if self.owner.startswith(_OWNER) else ""
@@ -107,7 +115,7 @@ def from_config(
     pair = (source.reveal().strip(), target.reveal().strip() if target else "target")
     connector = Connector(file, owner, part, *pair, given, runs=runs, spelling=_spelling(*pair))
     errors = ErrorCollector()
-    for side, alias in zip(("source", "target"), pair, strict=True):
+    for side, alias in connector.sides:
         with errors:
             _check_alias(connector, f"{side}.cluster.alias", alias)
     errors.raise_collected()

@@ -27,6 +27,10 @@ class SettingKey:
         return f"{self.owner}.{local}" if self.owner else local
 
 
+def top_key(name: str) -> SettingKey:
+    return SettingKey(Scope.TOP, "", name)
+
+
 def split_key(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
     if entry.reveal().startswith("->") or entry.key.endswith("->"):
         raise _error(file, entry, f"keys must not contain spaces: write '{_example(aliases)}'")
@@ -37,7 +41,7 @@ def split_key(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingK
         if catalogue.find(Scope.CLUSTER, entry.key[len(alias) + 1 :]) is not None:
             return SettingKey(Scope.CLUSTER, alias, entry.key[len(alias) + 1 :])
     if not owners or catalogue.find(Scope.TOP, entry.key) is not None:
-        return SettingKey(Scope.TOP, "", entry.key)
+        return top_key(entry.key)
     return SettingKey(Scope.CLUSTER, owners[0], entry.key[len(owners[0]) + 1 :])
 
 

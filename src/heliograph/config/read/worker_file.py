@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
-from heliograph.config.declare.locations import TOP, Scope
+from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, GROUP_ID, NOTIFY_WEBHOOK
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.keys import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import Cluster
@@ -57,7 +57,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     file = os.fspath(path)
     entries = {entry.key: entry for entry in properties.read(path)}
     providers = declared_providers(file, {key: entry.value for key, entry in entries.items()})
-    read = _Reader(Settings(file, {SettingKey(Scope.TOP, "", key): entry for key, entry in entries.items()}, providers))
+    read = _Reader(Settings(file, {top_key(key): entry for key, entry in entries.items()}, providers))
     cluster = Cluster("worker", read.get(BOOTSTRAP_SERVERS.name, BOOTSTRAP_SERVERS.kind, (), is_required=True))
     group = read.get(GROUP_ID.name, GROUP_ID.kind, "", is_required=True)
     topics = {kind: read.storage_topic(kind) for kind in _PARTITIONS}
@@ -90,7 +90,7 @@ class _Reader:
 
     def get(self, name: str, kind: Kind[T], default: T, *, is_required: bool = False) -> T:
         """`default` also takes the place of a value that has an error."""
-        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
+        entry = self.settings.entries.get(top_key(name))
         if is_required and (entry is None or not entry.reveal().strip()):
             self.errors.add(ConfigError(f"{self.settings.file}: no {name}: a Connect worker's file must have it"))
         elif entry is not None:

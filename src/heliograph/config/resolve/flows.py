@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from heliograph.config.declare import locations, supported
-from heliograph.config.declare.locations import Scope, SettingLocation
+from heliograph.config.declare.locations import SettingLocation
 from heliograph.config.declare.plugins import make_filter, make_policy
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ErrorCollector
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.keys import top_key
 from heliograph.config.read.settings import Settings
 from heliograph.model import flow
 from heliograph.model.names import AllBut, Matches, NameFilter
@@ -80,7 +80,7 @@ def build_cluster(
 ) -> flow.Cluster:
     """A cluster as one of its clients sees it: name and timeout may differ from client to client, addresses do not."""
     if settings.find(supported.BOOTSTRAP_SERVERS, alias, alias) is None:
-        line = settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line
+        line = settings.entries[top_key(supported.CLUSTERS.name)].line
         # Without a line it comes from connectors, which are checked elsewhere: one that only writes heartbeats needs no
         # source address.
         if line:

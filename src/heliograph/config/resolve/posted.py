@@ -13,7 +13,7 @@ from heliograph.config.messages import ConfigError, ConfigNotice
 from heliograph.config.read.connector import Connector, ConnectorFile, ConnectorValue, from_config, part_of_class
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import join
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.keys import SettingKey, top_key
 from heliograph.config.read.worker_file import FOR_CONNECTORS
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import ConnectOffsets, Flow
@@ -56,7 +56,7 @@ def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOff
         if not name.startswith(FOR_CONNECTORS):
             continue
         is_provider = name.startswith(CONFIG_PROVIDERS.name)
-        key = SettingKey(Scope.TOP, "", name) if is_provider else SettingKey(Scope.CLUSTER, target, name)
+        key = top_key(name) if is_provider else SettingKey(Scope.CLUSTER, target, name)
         extra[key] = FileEntry(0, key.key(), hide(name, value))
     try:
         deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)

@@ -14,7 +14,7 @@ from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
 from heliograph.config.messages import ConfigNotice
 from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, nearest_alias
+from heliograph.config.read.keys import SettingKey, nearest_alias, top_key
 from heliograph.config.read.providers import references
 from heliograph.config.read.settings import Settings
 
@@ -133,7 +133,7 @@ def _unknown(key: SettingKey, entry: FileEntry, aliases: tuple[str, ...]) -> str
         return f"{unknown}: did you mean '{entry.spelt(key.key(ENABLED.name))}'?"
     if (mistake := catalogue.mistake(key.name)) is not None:
         right, reason = mistake
-        better = key if catalogue.find(key.scope, right) is not None else SettingKey(Scope.TOP, "", right)
+        better = key if catalogue.find(key.scope, right) is not None else top_key(right)
         return f"{unknown}: did you mean '{entry.spelt(better.key(right))}'? ({reason})"
     if key.scope is Scope.TOP and (text := _unknown_alias(entry.key, aliases)):
         return f"{unknown}: {text}"

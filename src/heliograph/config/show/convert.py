@@ -15,7 +15,7 @@ from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.read.connector import CLASSES
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import USUAL_PROVIDERS
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.keys import SettingKey, top_key
 from heliograph.config.read.settings import Settings
 from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER
 from heliograph.config.resolve.deployment import Deployment
@@ -86,7 +86,7 @@ def _without_literal_secrets(settings: Settings, declare_provider: bool) -> Sett
             CONFIG_PROVIDERS.name: ", ".join((*settings.providers, "env")),
             f"{CONFIG_PROVIDERS.name}.env.class": USUAL_PROVIDERS["env"],
         }
-        entries |= {SettingKey(Scope.TOP, "", name): FileEntry(0, name, value) for name, value in added.items()}
+        entries |= {top_key(name): FileEntry(0, name, value) for name, value in added.items()}
     return replace(settings, entries=entries)
 
 

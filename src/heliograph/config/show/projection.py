@@ -22,7 +22,7 @@ from heliograph.config.declare.supported import (
 )
 from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.keys import SettingKey, top_key
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, Flow
 
@@ -131,7 +131,7 @@ def _from_cluster(key: SettingKey, source: str) -> Iterator[str]:
 def _fall_back(settings: Settings, config: dict[str, Value], name: str, alias: str, prefixes: tuple[str, ...]) -> None:
     """A name or timeout of a cluster, or of all, is for those of its clients that have none."""
     entries = settings.entries
-    entry = entries.get(SettingKey(Scope.CLUSTER, alias, name)) or entries.get(SettingKey(Scope.TOP, "", name))
+    entry = entries.get(SettingKey(Scope.CLUSTER, alias, name)) or entries.get(top_key(name))
     if entry is not None and not any(f"{prefix}{name}" in config for prefix in prefixes):
         config[f"{prefixes[0]}{name}"] = entry.value
 
