@@ -38,6 +38,16 @@ def mistake(name: str) -> tuple[str, str] | None:
     return None if entry is None else (entry[0], entry[1])
 
 
+def introduction() -> str:
+    """The beginning of the reference page."""
+    return str(_data()["introduction"])
+
+
+def ignored_strimzi_fields(kind: str) -> dict[str, str]:
+    """The fields of Strimzi's `resource` or `connector` that are ignored, with the reasons."""
+    return dict(_data()["strimzi"][kind])
+
+
 @cache
 def groups() -> tuple[SettingGroup, ...]:
     return tuple(

@@ -4,29 +4,25 @@ from collections.abc import Iterator
 
 from heliograph.config.declare.secrets import Secret
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
-from heliograph.config.read.connector import Connector, ConnectorValue, from_config
+from heliograph.config.read.connector import ConnectorFile, ConnectorValue, from_config
 from heliograph.config.read.tree import Node, Table
 
 
-def connectors(file: str, tree: Node, stem: str) -> tuple[tuple[Connector, ...], tuple[ConfigNotice, ...]]:
+def connectors(file: str, tree: Node, stem: str) -> ConnectorFile:
     """The connectors of a JSON file: one, a list, or Connect's response to `GET /connectors?expand=info`; each as
     `{"name": ..., "config": {...}}` or as the bare config. `stem` is the name of one that has none."""
-    read: list[Connector] = []
-    warnings: list[ConfigNotice] = []
+    read = ConnectorFile(file)
     errors = ErrorCollector()
     with errors:
         for number, (name, wrapper, config) in enumerate(_configs(file, tree)):
             fallback = name or config.text("name") or (stem if number == 0 else f"{stem}-{number + 1}")
             owner = f"connector {fallback}"
-            warnings += _warnings(file, owner, wrapper, config)
+            read.warnings += _warnings(file, owner, wrapper, config)
+            runs = wrapper.text("initial_state").upper() not in ("PAUSED", "STOPPED")
             with errors:
-                connector = from_config(file, owner, given_values(file, f"{owner}: ", config), runs=_runs(wrapper))
-                if isinstance(connector, ConfigNotice):
-                    warnings.append(connector)
-                else:
-                    read.append(connector)
+                read.add(from_config(file, owner, given_values(file, f"{owner}: ", config), runs=runs))
     errors.raise_collected()
-    return tuple(read), tuple(warnings)
+    return read
 
 
 def _configs(file: str, tree: Node) -> Iterator[tuple[str, Table, Table]]:
@@ -48,10 +44,6 @@ def _configs(file: str, tree: Node) -> Iterator[tuple[str, Table, Table]]:
             yield from _configs(file, info.value if info else None)
     else:
         raise ConfigError(f"{position(file, tree.line)}: no connector.class: this is not a connector")
-
-
-def _runs(wrapper: Table) -> bool:
-    return wrapper.text("initial_state").upper() not in ("PAUSED", "STOPPED")
 
 
 def _warnings(file: str, owner: str, wrapper: Table, config: Table) -> Iterator[ConfigNotice]:

@@ -91,6 +91,12 @@ class ConnectorFile:
     warnings: list[ConfigNotice] = field(default_factory=list)
     notes: list[ConfigNotice] = field(default_factory=list)
 
+    def add(self, read: Connector | ConfigNotice) -> None:
+        if isinstance(read, Connector):
+            self.connectors.append(read)
+        else:
+            self.warnings.append(read)
+
 
 def part_of_class(connector_class: str) -> str | None:
     """Which of MirrorMaker 2's connectors a class is; None if it is none of them."""
