@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from heliograph.config.declare.kinds import ALIASES
 from heliograph.config.declare.secrets import Value, reveal
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
 KAFKA = "org.apache.kafka.connect.mirror"

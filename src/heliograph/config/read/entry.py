@@ -1,8 +1,27 @@
-"""One setting as a file has it, whatever the file's format: its value, and where it is written."""
+"""One setting as a file has it, whatever the file's format: its key, its value, and where it is written."""
 
 from dataclasses import dataclass
 
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKey:
+    """A key in its parts; `owner` is '' at top level, an alias, or `source->target`."""
+
+    scope: Scope
+    owner: str
+    name: str
+
+    def key(self, name: str | None = None) -> str:
+        """The key again, or that of another name of the same owner."""
+        local = self.name if name is None else name
+        return f"{self.owner}.{local}" if self.owner else local
+
+
+def top_key(name: str) -> SettingKey:
+    return SettingKey(Scope.TOP, "", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CLUSTERS, CONFIG_PROVIDERS, ENABLED
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, top_key
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import declared_providers, references
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE

@@ -13,8 +13,7 @@ from heliograph.config.declare.locations import Scope, SettingLocation
 from heliograph.config.declare.secrets import Secret
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ConfigNotice, position
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.config.read.providers import Provider, references, resolve
 
 T = TypeVar("T")

@@ -14,8 +14,7 @@ from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
 from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorFile, ConnectorValue
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.config.read.tree import Field, Node, Table
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 

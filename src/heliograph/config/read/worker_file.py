@@ -12,7 +12,7 @@ from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, GROUP_ID, NOTIFY_WEBHOOK
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
-from heliograph.config.read.keys import top_key
+from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import Cluster

@@ -11,8 +11,8 @@ from itertools import permutations
 from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope, flow, top
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, sorted_notices
+from heliograph.config.read.entry import top_key
 from heliograph.config.read.formats import read_all
-from heliograph.config.read.keys import top_key
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import review
 from heliograph.config.resolve.flows import build_cluster, build_flow

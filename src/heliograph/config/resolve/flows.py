@@ -9,7 +9,7 @@ from heliograph.config.declare.locations import SettingLocation
 from heliograph.config.declare.plugins import make_filter, make_policy
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ErrorCollector
-from heliograph.config.read.keys import top_key
+from heliograph.config.read.entry import top_key
 from heliograph.config.read.settings import Settings
 from heliograph.model import flow
 from heliograph.model.names import AllBut, Matches, NameFilter

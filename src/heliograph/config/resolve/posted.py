@@ -11,9 +11,8 @@ from heliograph.config.declare.secrets import HIDDEN, Secret, hide, is_secret
 from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError, ConfigNotice
 from heliograph.config.read.connector import Connector, ConnectorFile, ConnectorValue, from_config, part_of_class
-from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import join
-from heliograph.config.read.keys import SettingKey, top_key
 from heliograph.config.read.worker_file import FOR_CONNECTORS
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import ConnectOffsets, Flow

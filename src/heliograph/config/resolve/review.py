@@ -13,8 +13,8 @@ from heliograph.config.declare.locations import DATA_PRODUCER, SOURCE_CONSUMER, 
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
 from heliograph.config.messages import ConfigNotice
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, nearest_alias, top_key
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
+from heliograph.config.read.mm2_file import nearest_alias
 from heliograph.config.read.providers import references
 from heliograph.config.read.settings import Settings
 

@@ -13,9 +13,8 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Secret, Value, reveal
 from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.read.connector import CLASSES
-from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import USUAL_PROVIDERS
-from heliograph.config.read.keys import SettingKey, top_key
 from heliograph.config.read.settings import Settings
 from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER
 from heliograph.config.resolve.deployment import Deployment

@@ -9,8 +9,8 @@ from heliograph.config.declare.locations import Role, Scope, SettingLocation, fl
 from heliograph.config.declare.secrets import shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, nearest_alias
+from heliograph.config.read.entry import FileEntry, SettingKey
+from heliograph.config.read.mm2_file import nearest_alias
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
 

@@ -12,8 +12,8 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
 from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, OF_CHECKPOINT, OF_HEARTBEAT, PARTS
 from heliograph.config.read.connector import CLASSES, KAFKA
+from heliograph.config.read.entry import SettingKey, top_key
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
-from heliograph.config.read.keys import SettingKey, top_key
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, Flow
 
