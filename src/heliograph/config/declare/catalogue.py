@@ -1,6 +1,6 @@
 """All declared settings, and how to find one by a name in a file: exactly, in another scope, or by similarity.
 
-Works on names within a scope (`topics` of `A->B.topics`); `read/keys.py` splits off the aliases. Sentences, and the
+Works on names within a scope (`topics` of `A->B.topics`); `read/mm2_file.py` splits off the aliases. Sentences, and the
 settings that are not supported, are data: `settings.toml`, which is read when the first of them is needed.
 """
 

@@ -4,6 +4,7 @@ The defaults are the model's where it has them, else those of MirrorMaker 2: for
 its data producer.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from heliograph.config.declare import kinds, locations
@@ -155,5 +156,12 @@ _OF_CHECKPOINT: tuple[Setting[object], ...] = (
     *(SYNC_GROUP_OFFSETS_ENABLED, SYNC_GROUP_OFFSETS_INTERVAL, SYNC_GROUP_DELETES),
 )
 # Names that only one connector reads; the source connector reads all others.
-OF_CHECKPOINT = frozenset(name for setting in _OF_CHECKPOINT for name in setting.names) | {"task.assigned.groups"}
-OF_HEARTBEAT = frozenset({EMIT_HEARTBEATS_ENABLED.name, EMIT_HEARTBEATS_INTERVAL.name, HEARTBEATS_FACTOR.name})
+READ_BY_ONE = {
+    flow.CHECKPOINT: {name for setting in _OF_CHECKPOINT for name in setting.names} | {"task.assigned.groups"},
+    flow.HEARTBEAT: {EMIT_HEARTBEATS_ENABLED.name, EMIT_HEARTBEATS_INTERVAL.name, HEARTBEATS_FACTOR.name},
+}
+
+
+def read_by_others(part: str, parts: Iterable[str] = _PARTS) -> set[str]:
+    """The names that only another one of the parts reads."""
+    return {name for other in parts if other != part for name in READ_BY_ONE.get(other, ())}

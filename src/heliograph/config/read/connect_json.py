@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from heliograph.config.declare.secrets import Secret
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
-from heliograph.config.read.connector import ConnectorFile, ConnectorValue, from_config
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position, repeated
+from heliograph.config.read.connector import ConnectorFile, from_config
+from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Node, Table
 
 
@@ -47,12 +48,7 @@ def _configs(file: str, tree: Node) -> Iterator[tuple[str, Table, Table]]:
 
 
 def _warnings(file: str, owner: str, wrapper: Table, config: Table) -> Iterator[ConfigNotice]:
-    lines: dict[str, int] = {}
-    for field in config.fields:
-        if field.name in lines:
-            text = f"{owner}: '{field.name}' is set again: this value replaces the one in line {lines[field.name]}"
-            yield ConfigNotice(field.line, field.name, text, file)
-        lines[field.name] = field.line
+    yield from repeated(((field.name, field.line) for field in config.fields), file, f"{owner}: ")
     if wrapper is config:
         return
     for field in wrapper.fields:
@@ -60,15 +56,15 @@ def _warnings(file: str, owner: str, wrapper: Table, config: Table) -> Iterator[
             yield ConfigNotice(field.line, field.name, f"{owner}: unknown field '{field.name}': it is ignored", file)
 
 
-def given_values(file: str, owner: str, config: Table, path: str = "") -> dict[str, ConnectorValue]:
+def given_values(file: str, owner: str, config: Table, path: str = "") -> dict[str, FileEntry]:
     """The settings of an object. `owner` is in front of messages, `path` in front of the settings' names."""
-    given: dict[str, ConnectorValue] = {}
+    given: dict[str, FileEntry] = {}
     errors = ErrorCollector()
     for field in config.fields:
         written = f"{path}{field.name}"
         with errors:
             if isinstance(field.value, str | Secret):
-                given[field.name] = ConnectorValue(field.value, field.line, written if path else "")
+                given[field.name] = FileEntry(field.line, field.name, field.value, written=written if path else "")
             elif field.value is not None:
                 raise ConfigError(
                     f"{position(file, field.line)}: {owner}{written}: a setting is a text, not a list or an object"

@@ -1,10 +1,9 @@
 """One of MirrorMaker 2's three connectors, as Kafka Connect knows it: a flat map of settings for a pair of clusters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heliograph.config.declare.kinds import ALIASES
-from heliograph.config.declare.secrets import Value, reveal
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
@@ -20,38 +19,25 @@ _OWNER = "connector "
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorValue:
-    """A value and its line; `written` is its name in the file if that is not the key itself."""
-
-    value: Value
-    line: int
-    written: str = ""
-
-    def reveal(self) -> str:
-        return reveal(self.value)
-
-
-@dataclass(frozen=True, slots=True)
 class Connector:
-    """`owner` is what messages call it; `path` is in front of its keys there. `runs` is whether it is started at all,
-    whatever `enabled` says."""
+    """`given` are its settings by name. `owner` is what messages call it; `path` is in front of its keys there. `runs`
+    is whether it is started at all, whatever `enabled` says."""
 
     file: str
     owner: str
     part: str
     source: str
     target: str
-    given: Mapping[str, ConnectorValue]
+    given: Mapping[str, FileEntry]
     path: str = ""
     runs: bool = True
     spelling: tuple[tuple[str, str], ...] = ()
 
     def entry(self, name: str, key: SettingKey | None = None) -> FileEntry:
         given = self.given[name]
-        return FileEntry(
-            given.line,
-            name if key is None else key.key(),
-            given.value,
+        return replace(
+            given,
+            key=name if key is None else key.key(),
             file=self.file,
             owner=self.owner,
             written=given.written or self.path + name,
@@ -105,10 +91,10 @@ def part_of_class(connector_class: str) -> str | None:
 
 
 def from_config(
-    file: str, owner: str, given: Mapping[str, ConnectorValue], *, runs: bool = True
+    file: str, owner: str, given: Mapping[str, FileEntry], *, runs: bool = True
 ) -> Connector | ConfigNotice:
     """The connector of a config; a notice if it is not one of MM2's, because a directory may contain others too."""
-    connector_class = given.get("connector.class", ConnectorValue("", 0))
+    connector_class = given.get("connector.class", FileEntry(0, "connector.class", ""))
     part = part_of_class(connector_class.reveal())
     if part is None:
         name = connector_class.reveal()

@@ -1,8 +1,10 @@
 """One setting as a file has it, whatever the file's format: its key, its value, and where it is written."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
-from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.locations import Scope, SettingLocation
 from heliograph.config.declare.secrets import Value, reveal
 
 
@@ -22,6 +24,15 @@ class SettingKey:
 
 def top_key(name: str) -> SettingKey:
     return SettingKey(Scope.TOP, "", name)
+
+
+def keys_of(
+    names: Iterable[str], locations: Iterable[SettingLocation], source: str, target: str
+) -> Iterator[SettingKey]:
+    """Where a setting of the flow `source->target` may be. Old names come last, even one of the flow after a new one at
+    top level: MM2 looks at names only when all scopes have been merged."""
+    for name, location in product(names, locations):
+        yield SettingKey(location.scope, location.owner(source, target), location.prefix + name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import connect_json, properties, strimzi
-from heliograph.config.read.connector import ConnectorFile, ConnectorValue, from_config
+from heliograph.config.read.connector import ConnectorFile, from_config
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import join
 from heliograph.config.read.mm2_file import from_properties
@@ -66,9 +66,10 @@ def _read(file: str) -> Settings | ConnectorFile:
 
 def _standalone(file: str, stem: str, entries: tuple[FileEntry, ...]) -> ConnectorFile:
     """A connector's own properties file, as for `connect-standalone.sh`."""
-    given = {entry.key: ConnectorValue(entry.value, entry.line) for entry in entries}
+    given = {entry.key: FileEntry(entry.line, entry.key, entry.value) for entry in entries}
+    name = given["name"].value if "name" in given else stem
     read = ConnectorFile(file)
-    read.add(from_config(file, f"connector {given.get('name', ConnectorValue(stem, 0)).value}", given))
+    read.add(from_config(file, f"connector {name}", given))
     return read
 
 

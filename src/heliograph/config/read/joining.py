@@ -170,12 +170,12 @@ def _settings(
         for name, key, entry in _entries(connector):
             if key.scope is not Scope.FLOW or _repeats_cluster(connector, name):
                 continue
-            reader = _reader(name, parts)
+            part = next((part for part, names in supported.READ_BY_ONE.items() if name in names), next(iter(parts)))
+            reader = parts.get(part)
             if reader is connector:
                 yield key, entry
             elif reader is None:
-                only = CLASSES[CHECKPOINT if name in supported.OF_CHECKPOINT else HEARTBEAT]
-                notes.append(_no_effect(connector, name, f"only a {only} reads it"))
+                notes.append(_no_effect(connector, name, f"only a {CLASSES[part]} reads it"))
                 yield key, entry
             elif name not in reader.given or reader.given[name].reveal().strip() != entry.reveal().strip():
                 both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
@@ -188,14 +188,6 @@ def _no_effect(connector: Connector, name: str, reason: str) -> ConfigNotice:
     entry = connector.entry(name)
     text = entry.with_owner(f"{entry.name} has no effect: {reason}")
     return ConfigNotice(entry.line, entry.name, text, connector.file)
-
-
-def _reader(name: str, parts: Parts) -> Connector | None:
-    if name in supported.OF_CHECKPOINT:
-        return parts.get(CHECKPOINT)
-    if name in supported.OF_HEARTBEAT:
-        return parts.get(HEARTBEAT)
-    return next(iter(parts.values()))
 
 
 def _repeats_cluster(connector: Connector, name: str) -> bool:

@@ -6,14 +6,14 @@ wins, then the longest alias, then the top level.
 """
 
 import difflib
-from collections.abc import Iterator
+import re
 from dataclasses import replace
 
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import hide
 from heliograph.config.declare.supported import CLUSTERS
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
+from heliograph.config.messages import ConfigError, ErrorCollector, repeated
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
@@ -22,7 +22,7 @@ from heliograph.config.read.settings import Settings
 def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
     """`file` is only a name for messages."""
     latest = {entry.key: entry for entry in entries}
-    warnings = tuple(_repeated(file, entries))
+    warnings = tuple(repeated(((entry.key, entry.line) for entry in entries), file))
     try:
         settings = Settings(file, {}, declared_providers(file, {key: entry.value for key, entry in latest.items()}))
         clusters = latest.get(CLUSTERS.name)
@@ -47,16 +47,6 @@ def _by_key(file: str, entries: list[FileEntry], aliases: tuple[str, ...]) -> di
             by_key[key] = replace(entry, value=hide(key.name, entry.reveal()))
     errors.raise_collected()
     return by_key
-
-
-def _repeated(file: str, entries: tuple[FileEntry, ...]) -> Iterator[ConfigNotice]:
-    """Keys set more than once; the last one counts, as in Java."""
-    lines: dict[str, int] = {}
-    for entry in entries:
-        if entry.key in lines:
-            text = f"'{entry.key}' is set again: this value replaces the one in line {lines[entry.key]}"
-            yield ConfigNotice(entry.line, entry.key, text, file)
-        lines[entry.key] = entry.line
 
 
 def _split_key(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
@@ -103,11 +93,15 @@ def _not_a_cluster(alias: str, aliases: tuple[str, ...]) -> str:
 
 def _intended_alias(rest: str) -> str:
     """What is probably meant as alias: all before a known setting's name, else all before the first dot."""
-    pieces = rest.split(".")
-    for length in range(1, len(pieces)):
-        if catalogue.find(Scope.FLOW, ".".join(pieces[length:])) is not None:
-            return ".".join(pieces[:length])
-    return pieces[0]
+    return (split_at_setting(Scope.FLOW, rest) or rest.split("."))[0]
+
+
+def split_at_setting(scope: Scope, key: str) -> tuple[str, str] | None:
+    """Splits a key at the first dot that a known setting's name follows."""
+    for dot in re.finditer(r"\.", key):
+        if catalogue.find(scope, key[dot.end() :]) is not None:
+            return key[: dot.start()], key[dot.end() :]
+    return None
 
 
 def _example(aliases: tuple[str, ...]) -> str:

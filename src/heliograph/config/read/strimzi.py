@@ -5,7 +5,7 @@ Fields about pods are ignored and noted; so are Kubernetes secrets, whose conten
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heliograph.config.declare.catalogue import ignored_strimzi_fields
 from heliograph.config.declare.kinds import BOOL
@@ -13,7 +13,7 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
-from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorFile, ConnectorValue
+from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorFile
 from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.config.read.tree import Field, Node, Table
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
@@ -179,7 +179,7 @@ def _named(read: Resource, table: Table, path: str, side: str, clusters: dict[st
     return cluster
 
 
-def _patterns(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue]:
+def _patterns(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
     for old, new in _OLD_PATTERNS.items():
         if (field := table.get(old)) is not None:
             text = "is ignored: it is the old name of" if table.get(new) else "is an old name: write"
@@ -189,16 +189,16 @@ def _patterns(read: Resource, table: Table, path: str) -> dict[str, ConnectorVal
     return _values(table, path, old_patterns) | _values(table, path, PATTERNS)
 
 
-def _values(table: Table, path: str, names: Mapping[str, str]) -> dict[str, ConnectorValue]:
+def _values(table: Table, path: str, names: Mapping[str, str]) -> dict[str, FileEntry]:
     """The fields that mean settings, by the settings' names."""
     return {
-        setting: ConnectorValue(str(field.value), field.line, f"{path}{name}")
+        setting: FileEntry(field.line, setting, str(field.value), written=f"{path}{name}")
         for name, setting in names.items()
         if (field := table.get(name)) is not None
     }
 
 
-def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, ConnectorValue]:
+def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, FileEntry]:
     """A cluster's settings as its connectors have them; `_add_worker` adds the target's `config`."""
     table, path = cluster.table, cluster.path
     own = _config(read, table, path)
@@ -212,7 +212,7 @@ def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, Conne
     return {f"{side}.cluster.{name}": value for name, value in given.items()}
 
 
-def _config(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue]:
+def _config(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
     field = table.get("config")
     if field is None:
         return {}
@@ -224,11 +224,9 @@ def _config(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue
 def _add_worker(read: Resource, target: _Cluster) -> None:
     given = _config(read, target.table, target.path) | _values(target.table, target.path, WORKER)
     spelling = ((f"{target.alias}.", f"{target.path}config."),)
-    for name, value in given.items():
+    for name, entry in given.items():
         key = SettingKey(Scope.CLUSTER, target.alias, name)
-        read.extra[key] = FileEntry(
-            value.line, key.key(), value.value, file=read.file, written=value.written, spelling=spelling
-        )
+        read.extra[key] = replace(entry, key=key.key(), file=read.file, spelling=spelling)
 
 
 def _connector(
@@ -237,14 +235,14 @@ def _connector(
     path: str,
     part: str,
     clusters: tuple[_Cluster, _Cluster],
-    common: dict[str, ConnectorValue],
-    patterns: dict[str, ConnectorValue],
+    common: dict[str, FileEntry],
+    patterns: dict[str, FileEntry],
 ) -> None:
     table = field.value if isinstance(field.value, Table) else Table((), field.line)
     read.check(table, path, ("tasksMax", "pause", "state", "config"), ignored_strimzi_fields("connector"))
     given = {
-        "name": ConnectorValue(path, field.line),
-        "connector.class": ConnectorValue(f"{KAFKA}.{CLASSES[part]}", field.line),
+        "name": FileEntry(field.line, "name", path),
+        "connector.class": FileEntry(field.line, "connector.class", f"{KAFKA}.{CLASSES[part]}"),
         **common,
         **_config(read, table, path),
         **patterns,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from heliograph.config.declare.secrets import Secret, Value, hide
 from heliograph.config.messages import ConfigError, ConfigNotice, position
-from heliograph.config.read.connector import ConnectorValue
+from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Table
 
 _LOGIN = "org.apache.kafka.common.security"
@@ -40,11 +40,11 @@ class _Settings:
     file: str
     alias: str
     own: Collection[str]
-    given: dict[str, ConnectorValue] = field(default_factory=dict)
+    given: dict[str, FileEntry] = field(default_factory=dict)
     notes: list[ConfigNotice] = field(default_factory=list)
 
     def put(self, name: str, value: Value, line: int, written: str) -> None:
-        self.given[name] = ConnectorValue(hide(name, value), line, written)
+        self.given[name] = FileEntry(line, name, hide(name, value), written=written)
 
     def secret(self, name: str, what: str, line: int, written: str, form: str = "{}") -> None:
         """A setting whose value is in a Kubernetes secret: a reference to the environment, unless `config` has it."""
@@ -61,7 +61,7 @@ class _Settings:
 
 def settings(
     file: str, alias: str, cluster: Table, path: str, own: Collection[str]
-) -> tuple[dict[str, ConnectorValue], list[ConfigNotice]]:
+) -> tuple[dict[str, FileEntry], list[ConfigNotice]]:
     read = _Settings(file, alias, own)
     tls = cluster.get("tls")
     if tls is not None:

@@ -60,7 +60,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     read = _Reader(Settings(file, {top_key(key): entry for key, entry in entries.items()}, providers))
     cluster = Cluster("worker", read.get(BOOTSTRAP_SERVERS.name, BOOTSTRAP_SERVERS.kind, (), is_required=True))
     group = read.get(GROUP_ID.name, GROUP_ID.kind, "", is_required=True)
-    topics = {kind: read.storage_topic(kind) for kind in _PARTITIONS}
+    topics = (read.storage_topic("config"), read.storage_topic("offset"), read.storage_topic("status"))
     host, port = read.listener()
     webhook = read.get(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
@@ -70,9 +70,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         file,
         cluster,
         group,
-        topics["config"],
-        topics["offset"],
-        topics["status"],
+        *topics,
         host,
         port,
         f"{advertised}:{advertised_port}",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.secrets import Secret, Value, reveal
+from heliograph.config.declare.secrets import is_literal_secret, reveal
 from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.read.connector import CLASSES
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
@@ -57,16 +57,12 @@ def convert(settings: Settings, deployment: Deployment, form: str) -> Converted:
 def bare_secrets(settings: Settings) -> Iterator[str]:
     """A sentence for every literal secret of a file: it is not converted."""
     for key, entry in settings.entries.items():
-        if _is_literal_secret(entry.value):
+        if is_literal_secret(entry.value):
             yield (
                 f"{settings.position(entry)}: {entry.with_owner(entry.name)} is a literal secret and not printed: "
                 f"set the environment variable {_variable(key)}, or replace ${{env:{_variable(key)}}} by a reference "
                 "such as ${file:/path/to/file.properties:key}"
             )
-
-
-def _is_literal_secret(value: Value) -> bool:
-    return isinstance(value, Secret) and not value.is_reference()
 
 
 def _variable(key: SettingKey) -> str:
@@ -77,7 +73,7 @@ def _without_literal_secrets(settings: Settings, declare_provider: bool) -> Sett
     """Literal secrets become references to environment variables. Connectors need no declaration of their provider, an
     `mm2.properties` does."""
     entries = dict(settings.entries)
-    literal = [key for key, entry in entries.items() if _is_literal_secret(entry.value)]
+    literal = [key for key, entry in entries.items() if is_literal_secret(entry.value)]
     for key in literal:
         entries[key] = replace(entries[key], value=f"${{env:{_variable(key)}}}")
     if literal and declare_provider and "env" not in settings.providers:

@@ -10,10 +10,10 @@ from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, Ki
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret, shown
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, OF_CHECKPOINT, OF_HEARTBEAT
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, read_by_others
 from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.providers import references
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT
+from heliograph.model.flow import HEARTBEAT
 
 _REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
 _BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task.index", "task.class"})
@@ -57,14 +57,12 @@ def definitions(part: str) -> tuple[Definition, ...]:
 
 
 def _declared(part: str) -> Iterator[Definition]:
-    foreign = (OF_CHECKPOINT if part != CHECKPOINT else frozenset()) | (
-        OF_HEARTBEAT if part != HEARTBEAT else frozenset()
-    )
+    left_out = read_by_others(part) | _BY_TASKS
     for group in catalogue.groups():
         for setting, _ in group.settings:
             locations = (*setting.where.read, *setting.where.also)
             of_flow = any(location.scope is Scope.FLOW and not location.prefix for location in locations)
-            if of_flow and not setting.name.endswith(".*") and setting.name not in foreign | _BY_TASKS:
+            if of_flow and not setting.name.endswith(".*") and setting.name not in left_out:
                 yield _definition(setting.name, setting, setting.name in _REQUIRED, group.title)
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
-from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, OF_CHECKPOINT, OF_HEARTBEAT, PARTS
+from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, PARTS, READ_BY_ONE, read_by_others
 from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.entry import SettingKey, top_key
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
 from heliograph.config.read.settings import Settings
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT, Flow
+from heliograph.model.flow import CHECKPOINT, Flow
 
 _FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
 _KINDS = ("consumer.", "producer.", "admin.")
@@ -54,9 +54,8 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
         source, target = flow.source.alias, flow.target.alias
         config = _flow_config(settings, source, target)
         parts = [part for part in CLASSES if part in flow.parts]
-        owners = {CHECKPOINT: OF_CHECKPOINT, HEARTBEAT: OF_HEARTBEAT}
         for part in parts:
-            foreign = frozenset[str]().union(*(owners.get(other, frozenset()) for other in parts if other != part))
+            foreign = read_by_others(part, parts)
             # The first connector has the settings of the flow; the others those that they read, or must agree on.
             kept = {
                 key: value
@@ -68,8 +67,8 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
 
 
 def _is_read_by(part: str, key: str) -> bool:
-    own = OF_CHECKPOINT | SHARED if part == CHECKPOINT else OF_HEARTBEAT
-    return key in own or key in _AGREED or key.startswith(_OF_CLIENTS)
+    is_shared = part == CHECKPOINT and key in SHARED
+    return is_shared or key in READ_BY_ONE[part] or key in _AGREED or key.startswith(_OF_CLIENTS)
 
 
 def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Value]:
