@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.declare.kinds import ALIASES
+from heliograph.config.declare.plugins import MIRROR_PACKAGE
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
-KAFKA = "org.apache.kafka.connect.mirror"
 CLASSES = {
     SOURCE: "MirrorSourceConnector",
     CHECKPOINT: "MirrorCheckpointConnector",
@@ -83,11 +83,15 @@ class ConnectorFile:
             self.warnings.append(read)
 
 
+def class_name(part: str) -> str:
+    return f"{MIRROR_PACKAGE}.{CLASSES[part]}"
+
+
 def part_of_class(connector_class: str) -> str | None:
     """Which of MirrorMaker 2's connectors a class is; None if it is none of them."""
     package, _, simple = connector_class.strip().rpartition(".")
     known = {name.removesuffix("Connector"): part for part, name in CLASSES.items()}
-    return known.get(simple.removesuffix("Connector")) if package in ("", KAFKA) else None
+    return known.get(simple.removesuffix("Connector")) if package in ("", MIRROR_PACKAGE) else None
 
 
 def from_config(

@@ -79,7 +79,7 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     return Settings(
         file,
         entries,
-        declared_providers(file, {key.name: entry.value for key, entry in entries.items() if key.scope is Scope.TOP}),
+        declared_providers(file, (entry for key, entry in entries.items() if key.scope is Scope.TOP)),
         aliases,
         tuple(dict.fromkeys(warnings)),
         tuple(dict.fromkeys(notes)),

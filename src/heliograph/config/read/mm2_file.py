@@ -24,7 +24,7 @@ def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
     latest = {entry.key: entry for entry in entries}
     warnings = tuple(repeated(((entry.key, entry.line) for entry in entries), file))
     try:
-        settings = Settings(file, {}, declared_providers(file, {key: entry.value for key, entry in latest.items()}))
+        settings = Settings(file, {}, declared_providers(file, latest.values()))
         clusters = latest.get(CLUSTERS.name)
         if clusters is None:
             raise ConfigError(f"{file}: no clusters: write for example 'clusters = A, B' and an address for each")

@@ -13,7 +13,7 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
-from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorFile
+from heliograph.config.read.connector import Connector, ConnectorFile, class_name
 from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.config.read.tree import Field, Node, Table
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
@@ -242,7 +242,7 @@ def _connector(
     read.check(table, path, ("tasksMax", "pause", "state", "config"), ignored_strimzi_fields("connector"))
     given = {
         "name": FileEntry(field.line, "name", path),
-        "connector.class": FileEntry(field.line, "connector.class", f"{KAFKA}.{CLASSES[part]}"),
+        "connector.class": FileEntry(field.line, "connector.class", class_name(part)),
         **common,
         **_config(read, table, path),
         **patterns,

@@ -56,7 +56,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     """Raises `ConfigError` with all errors of the file."""
     file = os.fspath(path)
     entries = {entry.key: entry for entry in properties.read(path)}
-    providers = declared_providers(file, {key: entry.value for key, entry in entries.items()})
+    providers = declared_providers(file, entries.values())
     read = _Reader(Settings(file, {top_key(key): entry for key, entry in entries.items()}, providers))
     cluster = Cluster("worker", read.get(BOOTSTRAP_SERVERS.name, BOOTSTRAP_SERVERS.kind, (), is_required=True))
     group = read.get(GROUP_ID.name, GROUP_ID.kind, "", is_required=True)

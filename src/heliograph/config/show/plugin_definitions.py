@@ -11,7 +11,6 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret, shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, read_by_others
-from heliograph.config.read.connector import CLASSES, KAFKA
 from heliograph.config.read.providers import references
 from heliograph.model.flow import HEARTBEAT
 
@@ -35,10 +34,6 @@ class Definition:
     about: str
     group: str
     kind: Kind[object] | None
-
-
-def class_name(part: str) -> str:
-    return f"{KAFKA}.{CLASSES[part]}"
 
 
 @cache

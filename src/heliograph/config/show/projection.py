@@ -11,7 +11,7 @@ from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
 from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, PARTS, READ_BY_ONE, read_by_others
-from heliograph.config.read.connector import CLASSES, KAFKA
+from heliograph.config.read.connector import CLASSES, class_name
 from heliograph.config.read.entry import SettingKey, top_key
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
 from heliograph.config.read.settings import Settings
@@ -37,7 +37,7 @@ class ProjectedConnector:
     def whole_config(self) -> dict[str, str]:
         """As it is posted to Connect: secrets are revealed."""
         identity = {
-            "connector.class": f"{KAFKA}.{CLASSES[self.part]}",
+            "connector.class": class_name(self.part),
             "source.cluster.alias": self.source,
             "target.cluster.alias": self.target,
         }
@@ -142,8 +142,8 @@ def _is_of_workers(key: SettingKey) -> bool:
     return match is not None and match.setting.where in (locations.WORKER, locations.WORKER_TOP_FIRST)
 
 
-def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterator[tuple[SettingKey, str]]:
-    """Settings that are in none of the connectors, with the reason; `workers` is whether the format has a place for
+def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterator[str]:
+    """A sentence for every setting that is in none of the connectors; `workers` is whether the format has a place for
     those of Connect's workers."""
     pairs = [(flow.source.alias, flow.target.alias) for flow in flows]
     for key, entry in settings.entries.items():
@@ -153,11 +153,11 @@ def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterat
         if is_carried or (pairs and key.scope is Scope.TOP and is_of_clients(key.name)):
             continue
         if _is_of_workers(key):
-            if not workers or (key.owner and key.owner not in {target for _, target in pairs}):
-                yield key, "it is for Connect's workers: set it there"
+            if workers and (not key.owner or key.owner in {target for _, target in pairs}):
+                continue
+            reason = "it is for Connect's workers: set it there"
         elif catalogue.find(key.scope, key.name) is None:
-            yield key, "it is not a setting"
-        elif key.scope is Scope.FLOW:
-            yield key, f"{key.owner} does not run"
+            reason = "it is not a setting"
         else:
-            yield key, "no connector reads it"
+            reason = f"{key.owner} does not run" if key.scope is Scope.FLOW else "no connector reads it"
+        yield f"{settings.position(entry)}: {entry.with_owner(entry.name)} is left out: {reason}"
