@@ -102,10 +102,10 @@ def _authentication(read: _Settings, table: Table, path: str, tls: bool) -> None
             read.secret("sasl.jaas.config", "PASSWORD", line, f"{path}passwordSecret", login)
         else:
             _oauth(read, table, path)
-    for unread in table.fields:
-        if unread.name not in ("type", *_TYPES[name]):
-            text = f"{path}{unread.name} has no effect: write a setting under config instead"
-            read.notes.append(ConfigNotice(unread.line, f"{path}{unread.name}", text, read.file))
+    for ignored in table.fields:
+        if ignored.name not in ("type", *_TYPES[name]):
+            text = f"{path}{ignored.name} has no effect: write a setting under config instead"
+            read.notes.append(ConfigNotice(ignored.line, f"{path}{ignored.name}", text, read.file))
 
 
 def _oauth(read: _Settings, table: Table, path: str) -> None:
