@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from heliograph.config import ConfigError
 from heliograph.config.read.connect_json import connectors
-from heliograph.config.read.connector import ConnectorFile
 from heliograph.config.read.joining import join
 from heliograph.config.read.strimzi import resources
 from heliograph.config.read.tree import json_tree, yaml_trees
@@ -91,8 +90,7 @@ def test_any_json_gives_a_deployment_or_an_error(tree: Any, added: dict[str, Any
     }
     for content in (tree, [good | added, tree], good | added):
         try:
-            found, _ = connectors("f", json_tree(json.dumps(content), "f"), "f")
-            read = join("f", [ConnectorFile("f", list(found))])
+            read = join("f", [connectors("f", json_tree(json.dumps(content), "f"), "f")])
             deployment = assemble(read)
             for form in FORMATS:
                 convert(read, deployment, form)

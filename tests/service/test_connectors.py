@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from heliograph.config.read.formats import read_all
+from heliograph.config.resolve.deployment import assemble
 from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED, Stored
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.service.connector_states import ConnectorStates
@@ -115,6 +119,33 @@ def test_stored_connectors_that_contradict_each_other_do_not_keep_the_others_fro
         states = ConnectorStates(connectors)
         assert states.status("second")[0].state == states.status("not ours")[0].state == "FAILED"
         assert states.status("disabled")[0].state == RUNNING
+
+    run(main())
+
+
+def test_the_connectors_of_a_file_show_its_flow_until_one_of_them_changes(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+        "B->A.emit.heartbeats.enabled = false\nB.offset.storage.topic = kept\n"
+    )
+
+    async def main() -> None:
+        connectors, supervisor = make()
+        settings = read_all([file])
+        deployment = assemble(settings)
+        connectors.adopt(settings, deployment)
+        name = "A->B.MirrorSourceConnector"
+        assert supervisor.flows == list(deployment.flows)
+        await connectors.put(name, connectors.config(name))
+        assert supervisor.flows[0].topics is deployment.flows[0].topics
+        await connectors.patch(name, {"tasks.max": "3"})
+        assert supervisor.flows == [replace(deployment.flows[0], tasks_max=3)]
+        with pytest.raises(Invalid, match="already"):
+            await connectors.create("second", config("Source"))
+        await connectors.set_state(name, PAUSED)
+        connectors.adopt(settings, deployment)
+        assert supervisor.flows == [replace(deployment.flows[0], parts=frozenset({CHECKPOINT, HEARTBEAT}))]
 
     run(main())
 

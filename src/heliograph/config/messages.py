@@ -3,7 +3,7 @@
 Each is one line of text that names file, line and key. The commands print them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -29,6 +29,16 @@ def one_line(text: str) -> str:
 def position(file: str, line: int) -> str:
     """The beginning of a message; line 0 is unknown."""
     return f"{file}:{line}" if line else file
+
+
+def repeated(names: Iterable[tuple[str, int]], file: str, owner: str = "") -> Iterator[ConfigNotice]:
+    """About names that are set more than once, each with its line: the last one counts, as in Java."""
+    lines: dict[str, int] = {}
+    for name, line in names:
+        if name in lines:
+            text = f"{owner}'{name}' is set again: this value replaces the one in line {lines[name]}"
+            yield ConfigNotice(line, name, text, file)
+        lines[name] = line
 
 
 def sorted_notices(notices: Iterable[ConfigNotice]) -> tuple[ConfigNotice, ...]:

@@ -5,10 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from heliograph import __version__
-from heliograph.config.read.connector import CLASSES
+from heliograph.config.read.connector import CLASSES, class_name
 from heliograph.config.resolve.posted import part_of
 from heliograph.config.resolve.posted import shown as without_secrets
-from heliograph.config.show.plugin_definitions import Definition, class_name, definitions, problems
+from heliograph.config.show.plugin_definitions import Definition, definitions, problems
 from heliograph.rest.problems import Problem, body_of, texts_of
 
 

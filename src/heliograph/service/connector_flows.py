@@ -1,7 +1,7 @@
 """Makes flows of connectors: those of one pair of clusters are one flow."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config import ConfigError
@@ -16,8 +16,14 @@ ClusterPair = tuple[str, str]  # aliases of source and target
 
 @dataclass(frozen=True, slots=True)
 class WantedConnector:
+    """`is_projection`: it shows a part of a file's flow, and has not been changed since."""
+
     config: Mapping[str, str]
     state: str = RUNNING
+    is_projection: bool = False
+
+    def with_config(self, config: Mapping[str, str]) -> "WantedConnector":
+        return self if config == self.config else WantedConnector(config, self.state)
 
 
 @dataclass(slots=True)
@@ -42,18 +48,16 @@ class FlowBuilder:
     def __init__(self, settings: Mapping[str, str], offsets: ConnectOffsets | None) -> None:
         self._settings = settings
         self._offsets = offsets
-        self._from_file: dict[ClusterPair, tuple[Mapping[str, Mapping[str, str]], Flow]] = {}
+        self._file_flows: dict[ClusterPair, Flow] = {}
         self._logged: set[str] = set()
 
     @property
     def has_file(self) -> bool:
-        return bool(self._from_file)
+        return bool(self._file_flows)
 
-    def use_file(
-        self, configs: Mapping[ClusterPair, Mapping[str, Mapping[str, str]]], flows: Mapping[ClusterPair, Flow]
-    ) -> None:
-        """As long as the connectors of a pair are exactly these, their flow is the one that was read from the file."""
-        self._from_file = {pair: (configs[pair], flow) for pair, flow in flows.items() if pair in configs}
+    def use_file(self, flows: Iterable[Flow]) -> None:
+        """As long as the connectors of a pair are projections of one of these flows, it is their flow."""
+        self._file_flows = {(flow.source.alias, flow.target.alias): flow for flow in flows}
 
     def build(self, connectors: Mapping[str, WantedConnector]) -> ConnectorFlows:
         result = ConnectorFlows()
@@ -91,15 +95,15 @@ class FlowBuilder:
 
     def flow(self, pair: ClusterPair, members: Mapping[str, WantedConnector]) -> Flow | None:
         """Only with the parts that are to run. Raises ConfigError."""
-        configs = {name: wanted.config for name, wanted in members.items()}
-        in_file, flow_in_file = self._from_file.get(pair, ({}, None))
-        if configs == in_file:
-            flow = flow_in_file
+        file_flow = self._file_flows.get(pair)
+        are_projections = all(wanted.is_projection for wanted in members.values())
+        if file_flow is not None and are_projections and len(members) == len(file_flow.parts):
+            flow: Flow | None = file_flow
         else:
             made = flow_of(
-                [connector(name, config) for name, config in configs.items()],
+                [connector(name, wanted.config) for name, wanted in members.items()],
                 self._settings,
-                flow_in_file.connect_offsets if flow_in_file is not None else self._offsets_of(configs),
+                file_flow.connect_offsets if file_flow is not None else self._offsets_of(members),
             )
             self._log_once(made)
             flow = made.flow
@@ -115,8 +119,8 @@ class FlowBuilder:
                     log.log(level, "%s", text)
                 self._logged.add(text)
 
-    def _offsets_of(self, configs: Mapping[str, Mapping[str, str]]) -> ConnectOffsets | None:
+    def _offsets_of(self, members: Mapping[str, WantedConnector]) -> ConnectOffsets | None:
         if self._offsets is None:
             return None
-        source = next((name for name, config in configs.items() if part_of(config) == SOURCE), "")
+        source = next((name for name, wanted in members.items() if part_of(wanted.config) == SOURCE), "")
         return replace(self._offsets, connector=source) if source else self._offsets

@@ -13,14 +13,14 @@ from heliograph.config import Deployment
 from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.supported import TOPICS_PAUSED
 from heliograph.config.read.settings import Settings
-from heliograph.config.show.projection import connectors as exported
+from heliograph.config.show.projection import connectors as projected
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
-from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
+from heliograph.model.flow import SOURCE, ConnectOffsets
 from heliograph.service.connector_checks import Invalid as Invalid
 from heliograph.service.connector_checks import checked_config
 from heliograph.service.connector_checks import invalid as invalid
-from heliograph.service.connector_flows import ClusterPair, FlowBuilder, WantedConnector, cluster_pair
+from heliograph.service.connector_flows import FlowBuilder, WantedConnector, cluster_pair
 from heliograph.service.connector_view import ConnectorView
 from heliograph.service.connector_view import NotFound as NotFound
 from heliograph.service.connector_view import Worker as Worker
@@ -56,18 +56,11 @@ class Connectors(ConnectorView):
         """The connectors of a file replace all others. What is paused stays paused."""
         before = self._wanted
         self._wanted = {}
-        flows: dict[ClusterPair, Flow] = {
-            (flow.source.alias, flow.target.alias): flow
-            for flow in (*deployment.flows, *deployment.heartbeat_only_flows)
-        }
-        configs: dict[ClusterPair, dict[str, Mapping[str, str]]] = {}
-        for connector in exported(document, flows.values()):
-            name = document.names.get((connector.source, connector.target, connector.part), connector.name)
-            config = {"name": name} | connector.whole_config()
-            configs.setdefault((connector.source, connector.target), {})[name] = config
-            state = before[name].state if name in before else RUNNING
-            self._wanted[name] = WantedConnector(config, state)
-        self._builder.use_file(configs, flows)
+        for connector in projected(document, deployment.all_flows):
+            state = before[connector.name].state if connector.name in before else RUNNING
+            config = {"name": connector.name} | connector.whole_config()
+            self._wanted[connector.name] = WantedConnector(config, state, is_projection=True)
+        self._builder.use_file(deployment.all_flows)
         self._apply()
 
     # --- changes --------------------------------------------------------------------------------------------
@@ -93,9 +86,11 @@ class Connectors(ConnectorView):
     async def _put(self, name: str, config: Mapping[str, str]) -> bool:
         checked = self._checked(name, config)
         is_new = name not in self._wanted
-        state = RUNNING if is_new else self._wanted[name].state
-        await self._store_and_apply(name, WantedConnector(checked, state), is_new=is_new)
+        await self._store_and_apply(name, self._with_config(name, checked), is_new=is_new)
         return is_new
+
+    def _with_config(self, name: str, config: Mapping[str, str]) -> WantedConnector:
+        return self._wanted[name].with_config(config) if name in self._wanted else WantedConnector(config)
 
     async def delete(self, name: str) -> None:
         async with self._changing:
@@ -154,7 +149,7 @@ class Connectors(ConnectorView):
             pair = cluster_pair(name, config)
             others = [known for known in self._names_of(pair) if known != name and not self.unfit(known)]
             members = {known: self._wanted[known] for known in others}
-            self._builder.flow(pair, {**members, name: WantedConnector(config)})
+            self._builder.flow(pair, {**members, name: self._with_config(name, config)})
 
         before = self._wanted[name].config if name in self._wanted else {}
         return checked_config(name, given, before, build)

@@ -1,6 +1,6 @@
 """All declared settings, and how to find one by a name in a file: exactly, in another scope, or by similarity.
 
-Works on names within a scope (`topics` of `A->B.topics`); `read/keys.py` splits off the aliases. Sentences, and the
+Works on names within a scope (`topics` of `A->B.topics`); `read/mm2_file.py` splits off the aliases. Sentences, and the
 settings that are not supported, are data: `settings.toml`, which is read when the first of them is needed.
 """
 
@@ -36,6 +36,16 @@ def mistake(name: str) -> tuple[str, str] | None:
     """For a name that is often written by mistake: the right one and the reason."""
     entry = _data()["mistakes"].get(name)
     return None if entry is None else (entry[0], entry[1])
+
+
+def introduction() -> str:
+    """The beginning of the reference page."""
+    return str(_data()["introduction"])
+
+
+def ignored_strimzi_fields(kind: str) -> dict[str, str]:
+    """The fields of Strimzi's `resource` or `connector` that are ignored, with the reasons."""
+    return dict(_data()["strimzi"][kind])
 
 
 @cache

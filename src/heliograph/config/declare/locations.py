@@ -5,6 +5,7 @@ In the comments and on the reference page `A->B` is a flow, `A` its source, `B` 
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 
 class Scope(Enum):
@@ -52,24 +53,11 @@ class SettingLocation:
         return self.key(name, "C", "C") if either else self.key(name)
 
 
-def top(prefix: str = "") -> SettingLocation:
-    return SettingLocation(Scope.TOP, prefix)
-
-
-def flow(prefix: str = "") -> SettingLocation:
-    return SettingLocation(Scope.FLOW, prefix)
-
-
-def cluster(prefix: str = "", role: Role = Role.EITHER) -> SettingLocation:
-    return SettingLocation(Scope.CLUSTER, prefix, role)
-
-
-def source(prefix: str = "") -> SettingLocation:
-    return cluster(prefix, Role.SOURCE)
-
-
-def target(prefix: str = "") -> SettingLocation:
-    return cluster(prefix, Role.TARGET)
+top = partial(SettingLocation, Scope.TOP)
+flow = partial(SettingLocation, Scope.FLOW)
+cluster = partial(SettingLocation, Scope.CLUSTER)
+source = partial(cluster, role=Role.SOURCE)
+target = partial(cluster, role=Role.TARGET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +83,36 @@ OF_TARGET = (*TARGET_ADMIN, target(), top())
 OF_WRITING = (*DATA_PRODUCER, target(), top())
 OF_CLUSTER = (cluster("admin."), cluster(), top())
 
-_OTHER_CONSUMERS = (flow("target.consumer."), flow("consumer.override."))
-_OTHER_PRODUCERS = (flow("producer."), flow("source.producer."), flow("target.producer."))
-_OTHER_ADMINS = (flow("source.admin."), flow("admin.override."))
-_CLUSTERS_OF_FLOW = (flow("source.cluster."), flow("target.cluster."))
-_CLIENTS = (*SOURCE_CONSUMER, *DATA_PRODUCER, *TARGET_ADMIN)
-_OTHER_CLIENTS = (*_OTHER_CONSUMERS, *_OTHER_PRODUCERS, *_OTHER_ADMINS)
-_CONSUMER_PRODUCER = (*SOURCE_CONSUMER, *DATA_PRODUCER)
-_OTHER_CONSUMERS_PRODUCERS = (*_OTHER_CONSUMERS, *_OTHER_PRODUCERS)
 
+def _joined(*sets: LocationSet) -> LocationSet:
+    return LocationSet(
+        ", ".join(joined.label for joined in sets),
+        tuple(location for joined in sets for location in joined.read),
+        tuple(location for joined in sets for location in joined.also),
+    )
+
+
+CONSUMER = LocationSet("consumer", SOURCE_CONSUMER, (flow("target.consumer."), flow("consumer.override.")))
+PRODUCER = LocationSet(
+    "producer", DATA_PRODUCER, (flow("producer."), flow("source.producer."), flow("target.producer."))
+)
+_ADMIN = LocationSet("admin", TARGET_ADMIN, (flow("source.admin."), flow("admin.override.")))
+WORKER = LocationSet("worker", (target(),))
+WORKER_TOP_FIRST = LocationSet("worker, top level first", (top(), target()))
+
+_CLIENTS = _joined(CONSUMER, PRODUCER, _ADMIN)
+_ALL_CLIENTS = (*_CLIENTS.read, *_CLIENTS.also)
+_CLUSTERS_OF_FLOW = (flow("source.cluster."), flow("target.cluster."))
 
 TOP = LocationSet("top level", (top(),))
 FLOW = LocationSet("flow", (flow(), top()))
 FLOW_ONLY = LocationSet("flow only", (flow(),))
-CLUSTER = LocationSet("cluster", (cluster(), top()), (*_CLIENTS, *_OTHER_CLIENTS, *_CLUSTERS_OF_FLOW))
-PROVIDERS = LocationSet("providers", (top(),), (flow(), target(), *_CLIENTS, *_OTHER_CLIENTS))
-CONSUMER = LocationSet("consumer", SOURCE_CONSUMER, _OTHER_CONSUMERS)
-PRODUCER = LocationSet("producer", DATA_PRODUCER, _OTHER_PRODUCERS)
-CLIENT_CLUSTER = LocationSet("any client or cluster", (*_CLIENTS, *OF_CLUSTER), _OTHER_CLIENTS)
-SECURITY = LocationSet("security", (*_CLIENTS, *_OTHER_CLIENTS, *_CLUSTERS_OF_FLOW, flow(), cluster(), top()))
-WORKER = LocationSet("worker", (target(),))
-WORKER_TOP_FIRST = LocationSet("worker, top level first", (top(), target()))
+CLUSTER = LocationSet("cluster", (cluster(), top()), (*_ALL_CLIENTS, *_CLUSTERS_OF_FLOW))
+PROVIDERS = LocationSet("providers", (top(),), (flow(), target(), *_ALL_CLIENTS))
+CLIENT_CLUSTER = LocationSet("any client or cluster", (*_CLIENTS.read, *OF_CLUSTER), _CLIENTS.also)
+SECURITY = LocationSet("security", (*_ALL_CLIENTS, *_CLUSTERS_OF_FLOW, flow(), cluster(), top()))
 
+# In the order of the reference page.
 ALL = (
     TOP,
     CLUSTER,
@@ -126,15 +122,15 @@ ALL = (
     PROVIDERS,
     CONSUMER,
     PRODUCER,
-    LocationSet("admin", TARGET_ADMIN, _OTHER_ADMINS),
-    LocationSet("consumer, producer", _CONSUMER_PRODUCER, _OTHER_CONSUMERS_PRODUCERS),
-    LocationSet("consumer, admin", (*SOURCE_CONSUMER, *TARGET_ADMIN), (*_OTHER_CONSUMERS, *_OTHER_ADMINS)),
-    LocationSet("producer, admin", (*DATA_PRODUCER, *TARGET_ADMIN), (*_OTHER_PRODUCERS, *_OTHER_ADMINS)),
-    LocationSet("producer, worker", (*DATA_PRODUCER, target()), _OTHER_PRODUCERS),
-    LocationSet("consumer, producer, worker", (*_CONSUMER_PRODUCER, target()), _OTHER_CONSUMERS_PRODUCERS),
-    LocationSet("any client", (*_CLIENTS, target()), _OTHER_CLIENTS),
+    _ADMIN,
+    _joined(CONSUMER, PRODUCER),
+    _joined(CONSUMER, _ADMIN),
+    _joined(PRODUCER, _ADMIN),
+    _joined(PRODUCER, WORKER),
+    _joined(CONSUMER, PRODUCER, WORKER),
+    LocationSet("any client", (*_CLIENTS.read, target()), _CLIENTS.also),
     CLIENT_CLUSTER,
-    LocationSet("any client or flow", (*_CLIENTS, target(), flow(), top()), _OTHER_CLIENTS),
+    LocationSet("any client or flow", (*_CLIENTS.read, target(), flow(), top()), _CLIENTS.also),
     SECURITY,
     WORKER,
     WORKER_TOP_FIRST,

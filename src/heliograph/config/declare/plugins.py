@@ -13,8 +13,8 @@ from heliograph.config.declare.kinds import Kind
 from heliograph.model.names import Matches
 from heliograph.model.policy import ReplicationPolicy
 
+MIRROR_PACKAGE = "org.apache.kafka.connect.mirror"
 _EXAMPLE = "mypackage.mymodule.MyClass"
-_KAFKA = "org.apache.kafka.connect.mirror"
 _STRIMZI = "io.strimzi.kafka.connect.mirror"
 _JAVA = frozenset({"org", "com", "io", "net", "java", "javax"})
 
@@ -25,7 +25,7 @@ def plugin(*builtin: str) -> Kind[str | type[object]]:
 
     def parse(text: str) -> str | type[object]:
         package, _, simple = text.strip().rpartition(".")
-        packages = ("", _KAFKA, _STRIMZI) if simple == "IdentityReplicationPolicy" else ("", _KAFKA)
+        packages = ("", MIRROR_PACKAGE, _STRIMZI) if simple == "IdentityReplicationPolicy" else ("", MIRROR_PACKAGE)
         if simple in builtin and package in packages:
             return simple
         if not package:

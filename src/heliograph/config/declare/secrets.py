@@ -4,7 +4,9 @@ A value becomes a `Secret` when its file is read, and stays one until `reveal()`
 """
 
 import re
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 HIDDEN = "[hidden]"
 
@@ -67,9 +69,13 @@ def is_secret(name: str) -> bool:
     return _SECRET_WORDS.search(name) is not None
 
 
-def hide(name: str, value: Value) -> Value:
-    """The value of a setting: a `Secret` if its name says so."""
+def hide(name: str, value: T) -> T | Secret:
+    """The value of a setting: a text becomes a `Secret` if its name says so."""
     return Secret(value) if isinstance(value, str) and is_secret(name) else value
+
+
+def is_literal_secret(value: Value) -> bool:
+    return isinstance(value, Secret) and not value.is_reference()
 
 
 def reveal(value: Value) -> str:

@@ -4,49 +4,24 @@ The defaults are the model's where it has them, else those of MirrorMaker 2: for
 its data producer.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
-from heliograph.config.declare import kinds
+from heliograph.config.declare import kinds, locations
 from heliograph.config.declare.kinds import BOOL, INT_MAX, NAMES, PATTERNS, TEXT, Kind, choice, decimal, subset, whole
-from heliograph.config.declare.locations import (
-    CLIENT_CLUSTER,
-    CLUSTER,
-    CONSUMER,
-    FLOW,
-    FLOW_ONLY,
-    PRODUCER,
-    PROVIDERS,
-    SECURITY,
-    TOP,
-    WORKER,
-    WORKER_TOP_FIRST,
-    LocationSet,
-)
-from heliograph.config.declare.plugins import plugin
+from heliograph.config.declare.plugins import MIRROR_PACKAGE, plugin
 from heliograph.config.declare.setting import Setting
-from heliograph.model.flow import (
-    CHECKPOINT,
-    CONTINUE,
-    DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
-    DEFAULT_GROUPS,
-    DEFAULT_TOPICS,
-    FAIL,
-    HEARTBEAT,
-    MIB,
-    SOURCE,
-    Cluster,
-    Flow,
-)
+from heliograph.model import flow
 
 T = TypeVar("T")
 
 TRANSLATE, PRESERVE = "translate", "preserve"
 AUTO, OFF = "auto", "off"
-_MODEL = Flow(Cluster("A", ()), Cluster("B", ()))
-_KAFKA = "org.apache.kafka.connect.mirror"
+_MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
 _FACTOR = kinds.REPLICATION_FACTOR
 _SIZE = whole(0, INT_MAX)
-_POLICY = choice(FAIL, CONTINUE)
+_PARTS = (flow.SOURCE, flow.CHECKPOINT, flow.HEARTBEAT)
+_POLICY = choice(flow.FAIL, flow.CONTINUE)
 
 SUPPORTED: dict[str, Setting[object]] = {}
 
@@ -55,7 +30,7 @@ def _setting(
     name: str,
     kind: Kind[T],
     default: str | bool | int | float | tuple[str, ...] | None = None,
-    where: LocationSet = FLOW,
+    where: locations.LocationSet = locations.FLOW,
     old_name: str = "",
 ) -> Setting[T]:
     """`default` is a value of the model, or a text as in a file."""
@@ -73,22 +48,23 @@ def _setting(
     return setting
 
 
+def _class(name: str, *builtin: str) -> Setting[str | type[object]]:
+    """The first of the built-in classes is the default."""
+    return _setting(name, plugin(*builtin), f"{MIRROR_PACKAGE}.{builtin[0]}")
+
+
 # The deployment.
-CLUSTERS = _setting("clusters", kinds.ALIASES, None, TOP)
-BOOTSTRAP_SERVERS = _setting("bootstrap.servers", kinds.ADDRESSES, None, CLUSTER)
-CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", PROVIDERS)
-CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, TOP)
+CLUSTERS = _setting("clusters", kinds.ALIASES, None, locations.TOP)
+BOOTSTRAP_SERVERS = _setting("bootstrap.servers", kinds.ADDRESSES, None, locations.CLUSTER)
+CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", locations.PROVIDERS)
+CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, locations.TOP)
 
 # What a flow copies.
 ENABLED = _setting("enabled", BOOL, False)
-TOPICS = _setting("topics", PATTERNS, DEFAULT_TOPICS.include)
-TOPICS_EXCLUDE = _setting("topics.exclude", PATTERNS, DEFAULT_TOPICS.exclude, old_name="topics.blacklist")
+TOPICS = _setting("topics", PATTERNS, flow.DEFAULT_TOPICS.include)
+TOPICS_EXCLUDE = _setting("topics.exclude", PATTERNS, flow.DEFAULT_TOPICS.exclude, old_name="topics.blacklist")
 HEARTBEATS_REPLICATION_ENABLED = _setting("heartbeats.replication.enabled", BOOL, _MODEL.heartbeats_replication)
-REPLICATION_POLICY_CLASS = _setting(
-    "replication.policy.class",
-    plugin("DefaultReplicationPolicy", "IdentityReplicationPolicy"),
-    f"{_KAFKA}.DefaultReplicationPolicy",
-)
+REPLICATION_POLICY_CLASS = _class("replication.policy.class", "DefaultReplicationPolicy", "IdentityReplicationPolicy")
 REPLICATION_POLICY_SEPARATOR = _setting("replication.policy.separator", kinds.SEPARATOR, ".")
 INTERNAL_TOPIC_SEPARATOR_ENABLED = _setting("replication.policy.internal.topic.separator.enabled", BOOL, True)
 REPLICATION_FACTOR = _setting("replication.factor", _FACTOR, _MODEL.replication_factor)
@@ -98,12 +74,12 @@ REFRESH_TOPICS_INTERVAL = _setting("refresh.topics.interval.seconds", whole(), _
 CONFIG_PROPERTIES_EXCLUDE = _setting(
     "config.properties.exclude",
     PATTERNS,
-    DEFAULT_CONFIG_PROPERTIES_EXCLUDE.include,
+    flow.DEFAULT_CONFIG_PROPERTIES_EXCLUDE.include,
     old_name="config.properties.blacklist",
 )
 
 # Heliograph's own.
-PARTS = _setting("heliograph.parts", subset(SOURCE, CHECKPOINT, HEARTBEAT), (SOURCE, CHECKPOINT, HEARTBEAT))
+PARTS = _setting("heliograph.parts", subset(*_PARTS), _PARTS)
 PARTITIONS = _setting("heliograph.partitions", kinds.PARTITIONS, "source")
 OFFSETS = _setting("heliograph.offsets", choice(TRANSLATE, PRESERVE), TRANSLATE)
 JOIN = _setting("heliograph.join", choice(AUTO, OFF), AUTO)
@@ -112,12 +88,12 @@ PRESERVE_TOPICS = _setting("heliograph.preserve.topics", PATTERNS, ".*")
 PRESERVE_MAX_FILL = _setting("heliograph.preserve.max.fill", whole(0, 2**62), _MODEL.kept_offsets.most_filler)
 PRESERVE_MAX_GAP = _setting("heliograph.preserve.max.gap", whole(0, INT_MAX), _MODEL.kept_offsets.most_gap)
 TOPICS_PAUSED = _setting("heliograph.topics.paused", NAMES, "")
-BUFFER_MEMORY = _setting("heliograph.buffer.memory", whole(MIB, 2**40), _MODEL.buffer_memory)
+BUFFER_MEMORY = _setting("heliograph.buffer.memory", whole(flow.MIB, 2**40), _MODEL.buffer_memory)
 LEASE_SECONDS = _setting("heliograph.lease.seconds", decimal(1, 600), _MODEL.lease_seconds)
 MAX_BYTES_PER_SECOND = _setting("heliograph.max.bytes.per.second", whole(0, 2**50), _MODEL.max_bytes_per_second)
 RAISE_MIRROR_LIMITS = _setting("heliograph.raise.mirror.limits", BOOL, _MODEL.may_raise_limits)
 MM2_CONNECTOR = _setting("heliograph.mm2.connector", TEXT, _MODEL.connect_offsets.connector)
-NOTIFY_WEBHOOK = _setting("heliograph.notify.webhook", kinds.WEBHOOK, "", TOP)
+NOTIFY_WEBHOOK = _setting("heliograph.notify.webhook", kinds.WEBHOOK, "", locations.TOP)
 ON_DATA_LOSS = _setting("heliograph.on.data.loss", _POLICY, _MODEL.policies.data_loss)
 ON_RECREATED_TOPIC = _setting("heliograph.on.recreated.topic", _POLICY, _MODEL.policies.recreated_topic)
 ON_FOREIGN_WRITER = _setting("heliograph.on.foreign.writer", _POLICY, _MODEL.policies.foreign_writer)
@@ -128,18 +104,16 @@ SYNC_TOPIC_CONFIGS_ENABLED = _setting("sync.topic.configs.enabled", BOOL, True)
 SYNC_TOPIC_CONFIGS_INTERVAL = _setting("sync.topic.configs.interval.seconds", whole(), _MODEL.topic_sync.configs_every)
 SYNC_TOPIC_ACLS_ENABLED = _setting("sync.topic.acls.enabled", BOOL, True)
 SYNC_TOPIC_ACLS_INTERVAL = _setting("sync.topic.acls.interval.seconds", whole(), _MODEL.topic_sync.acls_every)
-USE_DEFAULTS_FROM = _setting("use.defaults.from", TEXT, "target", FLOW_ONLY)
-CONFIG_PROPERTY_FILTER_CLASS = _setting(
-    "config.property.filter.class", plugin("DefaultConfigPropertyFilter"), f"{_KAFKA}.DefaultConfigPropertyFilter"
-)
-TOPIC_FILTER_CLASS = _setting("topic.filter.class", plugin("DefaultTopicFilter"), f"{_KAFKA}.DefaultTopicFilter")
+USE_DEFAULTS_FROM = _setting("use.defaults.from", TEXT, "target", locations.FLOW_ONLY)
+CONFIG_PROPERTY_FILTER_CLASS = _class("config.property.filter.class", "DefaultConfigPropertyFilter")
+TOPIC_FILTER_CLASS = _class("topic.filter.class", "DefaultTopicFilter")
 EMIT_OFFSET_SYNCS_ENABLED = _setting("emit.offset-syncs.enabled", BOOL, _MODEL.offset_syncs.enabled)
 OFFSET_LAG_MAX = _setting("offset.lag.max", whole(), _MODEL.offset_syncs.lag_max)
 OFFSET_SYNCS_LOCATION = _setting("offset-syncs.topic.location", choice("source", "target"), "source")
 OFFSET_SYNCS_FACTOR = _setting("offset-syncs.topic.replication.factor", _FACTOR, _MODEL.offset_syncs.replication_factor)
-GROUP_NAMES = _setting("groups", PATTERNS, DEFAULT_GROUPS.include)
-GROUPS_EXCLUDE = _setting("groups.exclude", PATTERNS, DEFAULT_GROUPS.exclude, old_name="groups.blacklist")
-GROUP_FILTER_CLASS = _setting("group.filter.class", plugin("DefaultGroupFilter"), f"{_KAFKA}.DefaultGroupFilter")
+GROUP_NAMES = _setting("groups", PATTERNS, flow.DEFAULT_GROUPS.include)
+GROUPS_EXCLUDE = _setting("groups.exclude", PATTERNS, flow.DEFAULT_GROUPS.exclude, old_name="groups.blacklist")
+GROUP_FILTER_CLASS = _class("group.filter.class", "DefaultGroupFilter")
 REFRESH_GROUPS_ENABLED = _setting("refresh.groups.enabled", BOOL, True)
 REFRESH_GROUPS_INTERVAL = _setting("refresh.groups.interval.seconds", whole(), _MODEL.groups.refresh_every)
 EMIT_CHECKPOINTS_ENABLED = _setting("emit.checkpoints.enabled", BOOL, True)
@@ -153,28 +127,30 @@ EMIT_HEARTBEATS_INTERVAL = _setting("emit.heartbeats.interval.seconds", whole(),
 HEARTBEATS_FACTOR = _setting("heartbeats.topic.replication.factor", _FACTOR, _MODEL.heartbeats.replication_factor)
 
 # Clients, security, and Connect's workers.
-CLIENT_ID = _setting("client.id", TEXT, _MODEL.source.client_id, CLIENT_CLUSTER)
+CLIENT_ID = _setting("client.id", TEXT, _MODEL.source.client_id, locations.CLIENT_CLUSTER)
 REQUEST_TIMEOUT = _setting(
-    "request.timeout.ms", whole(1, INT_MAX), _MODEL.source.request_timeout * 1000, CLIENT_CLUSTER
+    "request.timeout.ms", whole(1, INT_MAX), _MODEL.source.request_timeout * 1000, locations.CLIENT_CLUSTER
 )
-FETCH_MAX_BYTES = _setting("fetch.max.bytes", _SIZE, _MODEL.reading.fetch_max_bytes, CONSUMER)
+FETCH_MAX_BYTES = _setting("fetch.max.bytes", _SIZE, _MODEL.reading.fetch_max_bytes, locations.CONSUMER)
 MAX_PARTITION_FETCH_BYTES = _setting(
-    "max.partition.fetch.bytes", _SIZE, _MODEL.reading.max_partition_fetch_bytes, CONSUMER
+    "max.partition.fetch.bytes", _SIZE, _MODEL.reading.max_partition_fetch_bytes, locations.CONSUMER
 )
-FETCH_MIN_BYTES = _setting("fetch.min.bytes", _SIZE, _MODEL.reading.fetch_min_bytes, CONSUMER)
-FETCH_MAX_WAIT = _setting("fetch.max.wait.ms", _SIZE, _MODEL.reading.fetch_max_wait * 1000, CONSUMER)
-ISOLATION_LEVEL = _setting("isolation.level", choice("read_uncommitted", "read_committed"), "read_committed", CONSUMER)
-AUTO_OFFSET_RESET = _setting("auto.offset.reset", choice("earliest", "latest", "none"), "earliest", CONSUMER)
-MAX_REQUEST_SIZE = _setting("max.request.size", whole(1, INT_MAX), _MODEL.writing.max_request_size, PRODUCER)
-BATCH_SIZE = _setting("batch.size", _SIZE, _MODEL.writing.join_up_to, PRODUCER)
+FETCH_MIN_BYTES = _setting("fetch.min.bytes", _SIZE, _MODEL.reading.fetch_min_bytes, locations.CONSUMER)
+FETCH_MAX_WAIT = _setting("fetch.max.wait.ms", _SIZE, _MODEL.reading.fetch_max_wait * 1000, locations.CONSUMER)
+ISOLATION_LEVEL = _setting(
+    "isolation.level", choice("read_uncommitted", "read_committed"), "read_committed", locations.CONSUMER
+)
+AUTO_OFFSET_RESET = _setting("auto.offset.reset", choice("earliest", "latest", "none"), "earliest", locations.CONSUMER)
+MAX_REQUEST_SIZE = _setting("max.request.size", whole(1, INT_MAX), _MODEL.writing.max_request_size, locations.PRODUCER)
+BATCH_SIZE = _setting("batch.size", _SIZE, _MODEL.writing.join_up_to, locations.PRODUCER)
 SECURITY_PROTOCOL = _setting(
     "security.protocol",
     choice("PLAINTEXT", otherwise="is not supported: this version has no TLS and SASL yet, write PLAINTEXT"),
     "PLAINTEXT",
-    SECURITY,
+    locations.SECURITY,
 )
-OFFSET_STORAGE_TOPIC = _setting("offset.storage.topic", TEXT, "mm2-offsets.A.internal", WORKER_TOP_FIRST)
-GROUP_ID = _setting("group.id", TEXT, "A-mm2", WORKER)
+OFFSET_STORAGE_TOPIC = _setting("offset.storage.topic", TEXT, "mm2-offsets.A.internal", locations.WORKER_TOP_FIRST)
+GROUP_ID = _setting("group.id", TEXT, "A-mm2", locations.WORKER)
 
 FILTER_CLASSES = (TOPIC_FILTER_CLASS, GROUP_FILTER_CLASS, CONFIG_PROPERTY_FILTER_CLASS)
 _OF_CHECKPOINT: tuple[Setting[object], ...] = (
@@ -183,5 +159,12 @@ _OF_CHECKPOINT: tuple[Setting[object], ...] = (
     *(SYNC_GROUP_OFFSETS_ENABLED, SYNC_GROUP_OFFSETS_INTERVAL, SYNC_GROUP_DELETES),
 )
 # Names that only one connector reads; the source connector reads all others.
-OF_CHECKPOINT = frozenset(name for setting in _OF_CHECKPOINT for name in setting.names) | {"task.assigned.groups"}
-OF_HEARTBEAT = frozenset({EMIT_HEARTBEATS_ENABLED.name, EMIT_HEARTBEATS_INTERVAL.name, HEARTBEATS_FACTOR.name})
+READ_BY_ONE = {
+    flow.CHECKPOINT: {name for setting in _OF_CHECKPOINT for name in setting.names} | {"task.assigned.groups"},
+    flow.HEARTBEAT: {EMIT_HEARTBEATS_ENABLED.name, EMIT_HEARTBEATS_INTERVAL.name, HEARTBEATS_FACTOR.name},
+}
+
+
+def read_by_others(part: str, parts: Iterable[str] = _PARTS) -> set[str]:
+    """The names that only another one of the parts reads."""
+    return {name for other in parts if other != part for name in READ_BY_ONE.get(other, ())}

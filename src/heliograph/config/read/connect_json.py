@@ -3,30 +3,27 @@
 from collections.abc import Iterator
 
 from heliograph.config.declare.secrets import Secret
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
-from heliograph.config.read.connector import Connector, ConnectorValue, from_config
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position, repeated
+from heliograph.config.read.connector import ConnectorFile, from_config
+from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Node, Table
 
 
-def connectors(file: str, tree: Node, stem: str) -> tuple[tuple[Connector, ...], tuple[ConfigNotice, ...]]:
+def connectors(file: str, tree: Node, stem: str) -> ConnectorFile:
     """The connectors of a JSON file: one, a list, or Connect's response to `GET /connectors?expand=info`; each as
     `{"name": ..., "config": {...}}` or as the bare config. `stem` is the name of one that has none."""
-    read: list[Connector] = []
-    warnings: list[ConfigNotice] = []
+    read = ConnectorFile(file)
     errors = ErrorCollector()
     with errors:
         for number, (name, wrapper, config) in enumerate(_configs(file, tree)):
             fallback = name or config.text("name") or (stem if number == 0 else f"{stem}-{number + 1}")
             owner = f"connector {fallback}"
-            warnings += _warnings(file, owner, wrapper, config)
+            read.warnings += _warnings(file, owner, wrapper, config)
+            runs = wrapper.text("initial_state").upper() not in ("PAUSED", "STOPPED")
             with errors:
-                connector = from_config(file, owner, given_values(file, f"{owner}: ", config), runs=_runs(wrapper))
-                if isinstance(connector, ConfigNotice):
-                    warnings.append(connector)
-                else:
-                    read.append(connector)
+                read.add(from_config(file, owner, given_values(file, f"{owner}: ", config), runs=runs))
     errors.raise_collected()
-    return tuple(read), tuple(warnings)
+    return read
 
 
 def _configs(file: str, tree: Node) -> Iterator[tuple[str, Table, Table]]:
@@ -50,17 +47,8 @@ def _configs(file: str, tree: Node) -> Iterator[tuple[str, Table, Table]]:
         raise ConfigError(f"{position(file, tree.line)}: no connector.class: this is not a connector")
 
 
-def _runs(wrapper: Table) -> bool:
-    return wrapper.text("initial_state").upper() not in ("PAUSED", "STOPPED")
-
-
 def _warnings(file: str, owner: str, wrapper: Table, config: Table) -> Iterator[ConfigNotice]:
-    lines: dict[str, int] = {}
-    for field in config.fields:
-        if field.name in lines:
-            text = f"{owner}: '{field.name}' is set again: this value replaces the one in line {lines[field.name]}"
-            yield ConfigNotice(field.line, field.name, text, file)
-        lines[field.name] = field.line
+    yield from repeated(((field.name, field.line) for field in config.fields), file, f"{owner}: ")
     if wrapper is config:
         return
     for field in wrapper.fields:
@@ -68,15 +56,15 @@ def _warnings(file: str, owner: str, wrapper: Table, config: Table) -> Iterator[
             yield ConfigNotice(field.line, field.name, f"{owner}: unknown field '{field.name}': it is ignored", file)
 
 
-def given_values(file: str, owner: str, config: Table, path: str = "") -> dict[str, ConnectorValue]:
+def given_values(file: str, owner: str, config: Table, path: str = "") -> dict[str, FileEntry]:
     """The settings of an object. `owner` is in front of messages, `path` in front of the settings' names."""
-    given: dict[str, ConnectorValue] = {}
+    given: dict[str, FileEntry] = {}
     errors = ErrorCollector()
     for field in config.fields:
         written = f"{path}{field.name}"
         with errors:
             if isinstance(field.value, str | Secret):
-                given[field.name] = ConnectorValue(field.value, field.line, written if path else "")
+                given[field.name] = FileEntry(field.line, field.name, field.value, written=written if path else "")
             elif field.value is not None:
                 raise ConfigError(
                     f"{position(file, field.line)}: {owner}{written}: a setting is a text, not a list or an object"

@@ -1,16 +1,14 @@
 """One of MirrorMaker 2's three connectors, as Kafka Connect knows it: a flat map of settings for a pair of clusters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heliograph.config.declare.kinds import ALIASES
-from heliograph.config.declare.secrets import Value, reveal
+from heliograph.config.declare.plugins import MIRROR_PACKAGE
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
-KAFKA = "org.apache.kafka.connect.mirror"
 CLASSES = {
     SOURCE: "MirrorSourceConnector",
     CHECKPOINT: "MirrorCheckpointConnector",
@@ -21,38 +19,25 @@ _OWNER = "connector "
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorValue:
-    """A value and its line; `written` is its name in the file if that is not the key itself."""
-
-    value: Value
-    line: int
-    written: str = ""
-
-    def reveal(self) -> str:
-        return reveal(self.value)
-
-
-@dataclass(frozen=True, slots=True)
 class Connector:
-    """`owner` is what messages call it; `path` is in front of its keys there. `runs` is whether it is started at all,
-    whatever `enabled` says."""
+    """`given` are its settings by name. `owner` is what messages call it; `path` is in front of its keys there. `runs`
+    is whether it is started at all, whatever `enabled` says."""
 
     file: str
     owner: str
     part: str
     source: str
     target: str
-    given: Mapping[str, ConnectorValue]
+    given: Mapping[str, FileEntry]
     path: str = ""
     runs: bool = True
     spelling: tuple[tuple[str, str], ...] = ()
 
     def entry(self, name: str, key: SettingKey | None = None) -> FileEntry:
         given = self.given[name]
-        return FileEntry(
-            given.line,
-            name if key is None else key.key(),
-            given.value,
+        return replace(
+            given,
+            key=name if key is None else key.key(),
             file=self.file,
             owner=self.owner,
             written=given.written or self.path + name,
@@ -62,6 +47,14 @@ class Connector:
     def error(self, name: str, text: str) -> ConfigError:
         entry = self.entry(name)
         return ConfigError(f"{position(self.file, entry.line)}: {entry.with_owner(f'{entry.name}: {text}')}")
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return ("source", self.source), ("target", self.target)
+
+    @property
+    def flow(self) -> str:
+        return f"{self.source}->{self.target}"
 
     @property
     def name(self) -> str:
@@ -83,19 +76,29 @@ class ConnectorFile:
     warnings: list[ConfigNotice] = field(default_factory=list)
     notes: list[ConfigNotice] = field(default_factory=list)
 
+    def add(self, read: Connector | ConfigNotice) -> None:
+        if isinstance(read, Connector):
+            self.connectors.append(read)
+        else:
+            self.warnings.append(read)
+
+
+def class_name(part: str) -> str:
+    return f"{MIRROR_PACKAGE}.{CLASSES[part]}"
+
 
 def part_of_class(connector_class: str) -> str | None:
     """Which of MirrorMaker 2's connectors a class is; None if it is none of them."""
     package, _, simple = connector_class.strip().rpartition(".")
     known = {name.removesuffix("Connector"): part for part, name in CLASSES.items()}
-    return known.get(simple.removesuffix("Connector")) if package in ("", KAFKA) else None
+    return known.get(simple.removesuffix("Connector")) if package in ("", MIRROR_PACKAGE) else None
 
 
 def from_config(
-    file: str, owner: str, given: Mapping[str, ConnectorValue], *, runs: bool = True
+    file: str, owner: str, given: Mapping[str, FileEntry], *, runs: bool = True
 ) -> Connector | ConfigNotice:
     """The connector of a config; a notice if it is not one of MM2's, because a directory may contain others too."""
-    connector_class = given.get("connector.class", ConnectorValue("", 0))
+    connector_class = given.get("connector.class", FileEntry(0, "connector.class", ""))
     part = part_of_class(connector_class.reveal())
     if part is None:
         name = connector_class.reveal()
@@ -107,7 +110,7 @@ def from_config(
     pair = (source.reveal().strip(), target.reveal().strip() if target else "target")
     connector = Connector(file, owner, part, *pair, given, runs=runs, spelling=_spelling(*pair))
     errors = ErrorCollector()
-    for side, alias in zip(("source", "target"), pair, strict=True):
+    for side, alias in connector.sides:
         with errors:
             _check_alias(connector, f"{side}.cluster.alias", alias)
     errors.raise_collected()

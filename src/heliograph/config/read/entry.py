@@ -1,8 +1,38 @@
-"""One setting as a file has it, whatever the file's format: its value, and where it is written."""
+"""One setting as a file has it, whatever the file's format: its key, its value, and where it is written."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
+from heliograph.config.declare.locations import Scope, SettingLocation
 from heliograph.config.declare.secrets import Value, reveal
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKey:
+    """A key in its parts; `owner` is '' at top level, an alias, or `source->target`."""
+
+    scope: Scope
+    owner: str
+    name: str
+
+    def key(self, name: str | None = None) -> str:
+        """The key again, or that of another name of the same owner."""
+        local = self.name if name is None else name
+        return f"{self.owner}.{local}" if self.owner else local
+
+
+def top_key(name: str) -> SettingKey:
+    return SettingKey(Scope.TOP, "", name)
+
+
+def keys_of(
+    names: Iterable[str], locations: Iterable[SettingLocation], source: str, target: str
+) -> Iterator[SettingKey]:
+    """Where a setting of the flow `source->target` may be. Old names come last, even one of the flow after a new one at
+    top level: MM2 looks at names only when all scopes have been merged."""
+    for name, location in product(names, locations):
+        yield SettingKey(location.scope, location.owner(source, target), location.prefix + name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heliograph.config.declare.supported import CLUSTERS
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
+from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import connect_json, properties, strimzi
-from heliograph.config.read.connector import ConnectorFile, ConnectorValue, from_config
+from heliograph.config.read.connector import ConnectorFile, from_config
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import join
 from heliograph.config.read.mm2_file import from_properties
@@ -56,8 +56,7 @@ def _read(file: str) -> Settings | ConnectorFile:
         trees = (json_tree(text, file),) if ending == ".json" else yaml_trees(text, file)
         if any(map(strimzi.is_resource, trees)):
             return strimzi.resources(file, trees)
-        connectors, warnings = connect_json.connectors(file, trees, stem)
-        return ConnectorFile(file, list(connectors), warnings=list(warnings))
+        return connect_json.connectors(file, trees, stem)
     entries = properties.read(file)
     keys = {entry.key for entry in entries}
     if "connector.class" in keys and CLUSTERS.name not in keys:
@@ -67,11 +66,11 @@ def _read(file: str) -> Settings | ConnectorFile:
 
 def _standalone(file: str, stem: str, entries: tuple[FileEntry, ...]) -> ConnectorFile:
     """A connector's own properties file, as for `connect-standalone.sh`."""
-    given = {entry.key: ConnectorValue(entry.value, entry.line) for entry in entries}
-    connector = from_config(file, f"connector {given.get('name', ConnectorValue(stem, 0)).value}", given)
-    if isinstance(connector, ConfigNotice):
-        return ConnectorFile(file, warnings=[connector])
-    return ConnectorFile(file, [connector])
+    given = {entry.key: FileEntry(entry.line, entry.key, entry.value) for entry in entries}
+    name = given["name"].value if "name" in given else stem
+    read = ConnectorFile(file)
+    read.add(from_config(file, f"connector {name}", given))
+    return read
 
 
 def _text(file: str) -> str:

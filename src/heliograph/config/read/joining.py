@@ -3,36 +3,19 @@
 So values are looked up, checked and warned about in one place. Settings of Connect's workers are not in such files.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 
-from heliograph.config.declare import catalogue, locations
+from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import shown
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import (
-    BOOTSTRAP_SERVERS,
-    CLUSTERS,
-    CONFIG_PROVIDERS,
-    EMIT_HEARTBEATS_ENABLED,
-    EMIT_OFFSET_SYNCS_ENABLED,
-    ENABLED,
-    INTERNAL_TOPIC_SEPARATOR_ENABLED,
-    OF_CHECKPOINT,
-    OF_HEARTBEAT,
-    OFFSET_SYNCS_LOCATION,
-    PARTS,
-    REPLICATION_POLICY_CLASS,
-    REPLICATION_POLICY_SEPARATOR,
-    TOPIC_FILTER_CLASS,
-    TOPICS,
-    TOPICS_EXCLUDE,
-)
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CLUSTERS, CONFIG_PROVIDERS, ENABLED
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import declared_providers, references
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
@@ -47,13 +30,16 @@ USUAL_PROVIDERS = {
 }
 # All connectors of a flow must agree on these, because topic names depend on them.
 AGREED: tuple[Setting[object], ...] = (
-    REPLICATION_POLICY_CLASS,
-    REPLICATION_POLICY_SEPARATOR,
-    INTERNAL_TOPIC_SEPARATOR_ENABLED,
-    OFFSET_SYNCS_LOCATION,
+    supported.REPLICATION_POLICY_CLASS,
+    supported.REPLICATION_POLICY_SEPARATOR,
+    supported.INTERNAL_TOPIC_SEPARATOR_ENABLED,
+    supported.OFFSET_SYNCS_LOCATION,
 )
 # Both source and checkpoint connector read these.
-_SHARED: tuple[Setting[object], ...] = (TOPICS, TOPICS_EXCLUDE, TOPIC_FILTER_CLASS, EMIT_OFFSET_SYNCS_ENABLED)
+_SHARED: tuple[Setting[object], ...] = (
+    *(supported.TOPICS, supported.TOPICS_EXCLUDE),
+    *(supported.TOPIC_FILTER_CLASS, supported.EMIT_OFFSET_SYNCS_ENABLED),
+)
 SHARED = frozenset(name for setting in _SHARED for name in setting.names)
 # Which connector it is: not a setting of the flow.
 _IDENTITY = frozenset({"name", "connector.class", "source.cluster.alias", "target.cluster.alias", ENABLED.name})
@@ -73,18 +59,18 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     replaced: list[FileEntry] = []
     errors = ErrorCollector()
     flows = _flows(connectors, errors)
-    entries = {_top(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
-    for (source, target), parts in flows.items():
+    entries = {top_key(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
+    for pair, parts in flows.items():
         _check_agreement(parts, errors)
         for connector in parts.values():
             _add_shared(entries, connector, errors)
         entries |= dict(_settings(parts, notes, warnings, replaced))
         with errors:
-            entries |= _enabled(f"{source}->{target}", parts, notes)
+            entries |= _enabled("->".join(pair), parts, notes)
     for pair in permutations(aliases, 2):
         if pair not in flows:
             # In an mm2.properties every pair of clusters writes heartbeats; connectors only where there are some.
-            entries |= _of_flow("->".join(pair), EMIT_HEARTBEATS_ENABLED, "false")
+            entries |= _of_flow("->".join(pair), supported.EMIT_HEARTBEATS_ENABLED, "false")
     for read in files:
         entries |= read.extra
     _check_addresses(entries, flows, errors)
@@ -93,7 +79,7 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     return Settings(
         file,
         entries,
-        declared_providers(file, {key.name: entry.value for key, entry in entries.items() if key.scope is Scope.TOP}),
+        declared_providers(file, (entry for key, entry in entries.items() if key.scope is Scope.TOP)),
         aliases,
         tuple(dict.fromkeys(warnings)),
         tuple(dict.fromkeys(notes)),
@@ -104,10 +90,6 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
             if connector.name
         },
     )
-
-
-def _top(name: str) -> SettingKey:
-    return SettingKey(Scope.TOP, "", name)
 
 
 def _of_flow(owner: str, setting: Setting[object], value: str) -> dict[SettingKey, FileEntry]:
@@ -121,21 +103,28 @@ def _flows(connectors: Sequence[Connector], errors: ErrorCollector) -> Flows:
         parts = flows.setdefault((connector.source, connector.target), {})
         first = parts.setdefault(connector.part, connector)
         if first is not connector:
-            text = f"there is a {CLASSES[connector.part]} of {connector.source}->{connector.target} already"
+            text = f"there is a {CLASSES[connector.part]} of {connector.flow} already"
             errors.add(ConfigError(f"{connector.file}: {connector.label}: {text}, {first.label}: merge them"))
     return {pair: {part: parts[part] for part in CLASSES if part in parts} for pair, parts in flows.items()}
 
 
+def _entries(connector: Connector) -> Iterator[tuple[str, SettingKey, FileEntry]]:
+    """All but the connector's identity: the name, and key and entry as in an `mm2.properties`."""
+    for name in connector.given:
+        if name not in _IDENTITY:
+            key = _key(connector, name)
+            yield name, key, connector.entry(name, key)
+
+
 def _key(connector: Connector, name: str) -> SettingKey:
-    """The key of the setting in an `mm2.properties`."""
     if name.startswith(CONFIG_PROVIDERS.name):
-        return _top(name)
-    for side, alias in (("source", connector.source), ("target", connector.target)):
+        return top_key(name)
+    for side, alias in connector.sides:
         local = name.removeprefix(f"{side}.cluster.")
         match = catalogue.find(Scope.CLUSTER, local) if local != name else None
         if match is not None and (is_of_clients(local) or not match.setting.supported):
             return SettingKey(Scope.CLUSTER, alias, local)
-    return SettingKey(Scope.FLOW, f"{connector.source}->{connector.target}", name)
+    return SettingKey(Scope.FLOW, connector.flow, name)
 
 
 def is_of_clients(name: str) -> bool:
@@ -146,11 +135,9 @@ def is_of_clients(name: str) -> bool:
 
 def _add_shared(entries: dict[SettingKey, FileEntry], connector: Connector, errors: ErrorCollector) -> None:
     """Adds what is about a cluster or about all: it must be the same for every connector that has it."""
-    for name in connector.given:
-        key = _key(connector, name)
-        if name in _IDENTITY or key.scope is Scope.FLOW:
+    for name, key, entry in _entries(connector):
+        if key.scope is Scope.FLOW:
             continue
-        entry = connector.entry(name, key)
         before = entries.setdefault(key, entry)
         if before.reveal().strip() != entry.reveal().strip():
             texts = f"'{shown(name, entry.value)}' differs from '{shown(name, before.value)}'"
@@ -161,28 +148,18 @@ def _add_shared(entries: dict[SettingKey, FileEntry], connector: Connector, erro
 def _check_agreement(parts: Parts, errors: ErrorCollector) -> None:
     """Connectors of one flow that name topics differently would not find each other's."""
     first, *others = parts.values()
-    for setting in AGREED:
-        for other in others:
-            if setting is OFFSET_SYNCS_LOCATION and HEARTBEAT in (first.part, other.part):
-                continue
-            with errors:
-                _check_equal(setting, first, other)
-
-
-def _check_equal(setting: Setting[object], first: Connector, other: Connector) -> None:
-    texts = {
-        connector.part: connector.given[setting.name].reveal() if setting.name in connector.given else setting.default
-        for connector in (first, other)
-    }
-    if texts[first.part] == texts[other.part]:
-        return
-    blamed, peer = (other, first) if setting.name in other.given else (first, other)
-    default = "" if setting.name in peer.given else ", the default,"
-    raise blamed.error(
-        setting.name,
-        f"'{texts[blamed.part]}' differs from '{texts[peer.part]}'{default} in {peer.label}: "
-        f"the connectors of {first.source}->{first.target} must agree",
-    )
+    for setting, other in product(AGREED, others):
+        if setting is supported.OFFSET_SYNCS_LOCATION and HEARTBEAT in (first.part, other.part):
+            continue
+        blamed, peer = (other, first) if setting.name in other.given else (first, other)
+        text, peer_text = (
+            connector.given[setting.name].reveal() if setting.name in connector.given else setting.default
+            for connector in (blamed, peer)
+        )
+        if text != peer_text:
+            default = "" if setting.name in peer.given else ", the default,"
+            differs = f"'{text}' differs from '{peer_text}'{default} in {peer.label}"
+            errors.add(blamed.error(setting.name, f"{differs}: the connectors of {first.flow} must agree"))
 
 
 def _settings(
@@ -190,17 +167,15 @@ def _settings(
 ) -> Iterator[tuple[SettingKey, FileEntry]]:
     """The settings of the flow itself, each from the connector that reads it."""
     for connector in parts.values():
-        for name in connector.given:
-            key = _key(connector, name)
-            if name in _IDENTITY or key.scope is not Scope.FLOW or _repeats_cluster(connector, name):
+        for name, key, entry in _entries(connector):
+            if key.scope is not Scope.FLOW or _repeats_cluster(connector, name):
                 continue
-            entry = connector.entry(name, key)
-            reader = _reader(name, parts)
+            part = next((part for part, names in supported.READ_BY_ONE.items() if name in names), next(iter(parts)))
+            reader = parts.get(part)
             if reader is connector:
                 yield key, entry
             elif reader is None:
-                only = CLASSES[CHECKPOINT if name in OF_CHECKPOINT else HEARTBEAT]
-                notes.append(_no_effect(connector, name, f"only a {only} reads it"))
+                notes.append(_no_effect(connector, name, f"only a {CLASSES[part]} reads it"))
                 yield key, entry
             elif name not in reader.given or reader.given[name].reveal().strip() != entry.reveal().strip():
                 both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
@@ -215,23 +190,11 @@ def _no_effect(connector: Connector, name: str, reason: str) -> ConfigNotice:
     return ConfigNotice(entry.line, entry.name, text, connector.file)
 
 
-def _reader(name: str, parts: Parts) -> Connector | None:
-    if name in OF_CHECKPOINT:
-        return parts.get(CHECKPOINT)
-    if name in OF_HEARTBEAT:
-        return parts.get(HEARTBEAT)
-    return next(iter(parts.values()))
-
-
 def _repeats_cluster(connector: Connector, name: str) -> bool:
     """MM2's driver repeats a cluster's address and security for each of its clients."""
-    for side in ("source", "target"):
-        for client in ("consumer", "producer", "admin"):
-            local = name.removeprefix(f"{side}.{client}.")
-            if local != name:
-                cluster = connector.given.get(f"{side}.cluster.{local}")
-                return cluster is not None and cluster.value == connector.given[name].value
-    return False
+    parts = re.fullmatch(r"(source|target)\.(?:consumer|producer|admin)\.(.*)", name, re.DOTALL)
+    cluster = connector.given.get(f"{parts[1]}.cluster.{parts[2]}") if parts else None
+    return cluster is not None and cluster.value == connector.given[name].value
 
 
 def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[SettingKey, FileEntry]:
@@ -247,24 +210,22 @@ def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[Settin
         if enabled and connector.runs:
             running.append(part)
     if not running:
-        return _of_flow(owner, ENABLED, "false") | _of_flow(owner, EMIT_HEARTBEATS_ENABLED, "false")
-    parts_setting = {} if len(running) == len(CLASSES) else _of_flow(owner, PARTS, ", ".join(running))
+        return _of_flow(owner, ENABLED, "false") | _of_flow(owner, supported.EMIT_HEARTBEATS_ENABLED, "false")
+    parts_setting = {} if len(running) == len(CLASSES) else _of_flow(owner, supported.PARTS, ", ".join(running))
     return _of_flow(owner, ENABLED, "true") | parts_setting
 
 
 def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, errors: ErrorCollector) -> None:
     for connector in (connector for parts in flows.values() for connector in parts.values()):
-        needed = {"source": connector.source, "target": connector.target}
-        if connector.part == HEARTBEAT:
-            del needed["source"]
-        for side, alias in needed.items():
-            if SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
+        for side, alias in connector.sides:
+            is_needed = side == "target" or connector.part != HEARTBEAT
+            if is_needed and SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
                 errors.add(ConfigError(f"{connector.file}: {connector.label}: no {side}.cluster.bootstrap.servers"))
 
 
 def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:
     """Declares the providers that are referred to by their usual names, unless the connectors declare them."""
-    declared = entries.get(_top(CONFIG_PROVIDERS.name))
+    declared = entries.get(top_key(CONFIG_PROVIDERS.name))
     names = split_list(declared.reveal()) if declared else ()
     used: dict[str, FileEntry] = {}
     for entry in entries.values():
@@ -273,10 +234,10 @@ def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) ->
                 used.setdefault(provider, entry)
     if not used:
         return
-    entries[_top(CONFIG_PROVIDERS.name)] = FileEntry(0, CONFIG_PROVIDERS.name, ", ".join((*names, *used)))
+    entries[top_key(CONFIG_PROVIDERS.name)] = FileEntry(0, CONFIG_PROVIDERS.name, ", ".join((*names, *used)))
     for name, entry in used.items():
         key = f"{CONFIG_PROVIDERS.name}.{name}.class"
-        entries[_top(key)] = FileEntry(0, key, USUAL_PROVIDERS[name])
+        entries[top_key(key)] = FileEntry(0, key, USUAL_PROVIDERS[name])
         simple = USUAL_PROVIDERS[name].rpartition(".")[2]
         text = (
             f"{entry.name}: '{name}' is taken to be Kafka's {simple}: the worker that declares it is not in this file"

@@ -1,13 +1,20 @@
-"""An `mm2.properties` as settings. The aliases come first, because keys cannot be split without them."""
+"""An `mm2.properties` as settings: what each key applies to, by the aliases that the file lists.
 
-from collections.abc import Iterator
+`A.` or `A->B.` is split off the front of a key. Aliases may contain dots and one may begin like another (`eu` and
+`eu.west`), and an alias may be named like a setting (`source`): the longest alias after which a known name follows
+wins, then the longest alias, then the top level.
+"""
+
+import difflib
+import re
 from dataclasses import replace
 
+from heliograph.config.declare import catalogue
+from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import hide
 from heliograph.config.declare.supported import CLUSTERS
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, split_key
+from heliograph.config.messages import ConfigError, ErrorCollector, repeated
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
 
@@ -15,9 +22,9 @@ from heliograph.config.read.settings import Settings
 def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
     """`file` is only a name for messages."""
     latest = {entry.key: entry for entry in entries}
-    warnings = tuple(_repeated(file, entries))
+    warnings = tuple(repeated(((entry.key, entry.line) for entry in entries), file))
     try:
-        settings = Settings(file, {}, declared_providers(file, {key: entry.value for key, entry in latest.items()}))
+        settings = Settings(file, {}, declared_providers(file, latest.values()))
         clusters = latest.get(CLUSTERS.name)
         if clusters is None:
             raise ConfigError(f"{file}: no clusters: write for example 'clusters = A, B' and an address for each")
@@ -35,18 +42,72 @@ def _by_key(file: str, entries: list[FileEntry], aliases: tuple[str, ...]) -> di
     errors = ErrorCollector()
     for entry in entries:
         with errors:
-            key = split_key(file, entry, aliases)
+            key = _split_key(file, entry, aliases)
             # An alias that looks like a secret (`private.bootstrap.servers`) does not make its settings secret.
             by_key[key] = replace(entry, value=hide(key.name, entry.reveal()))
     errors.raise_collected()
     return by_key
 
 
-def _repeated(file: str, entries: tuple[FileEntry, ...]) -> Iterator[ConfigNotice]:
-    """Keys set more than once; the last one counts, as in Java."""
-    lines: dict[str, int] = {}
-    for entry in entries:
-        if entry.key in lines:
-            text = f"'{entry.key}' is set again: this value replaces the one in line {lines[entry.key]}"
-            yield ConfigNotice(entry.line, entry.key, text, file)
-        lines[entry.key] = entry.line
+def _split_key(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
+    if entry.reveal().startswith("->") or entry.key.endswith("->"):
+        raise _error(file, entry, f"keys must not contain spaces: write '{_example(aliases)}'")
+    if "->" in entry.key:
+        return _split_flow(file, entry, aliases)
+    owners = _owners(entry.key, aliases)
+    for alias in owners:
+        if catalogue.find(Scope.CLUSTER, entry.key[len(alias) + 1 :]) is not None:
+            return SettingKey(Scope.CLUSTER, alias, entry.key[len(alias) + 1 :])
+    if not owners or catalogue.find(Scope.TOP, entry.key) is not None:
+        return top_key(entry.key)
+    return SettingKey(Scope.CLUSTER, owners[0], entry.key[len(owners[0]) + 1 :])
+
+
+def _owners(key: str, aliases: tuple[str, ...]) -> list[str]:
+    """The aliases that the key begins with, longest first."""
+    return sorted((alias for alias in aliases if key.startswith(f"{alias}.")), key=len, reverse=True)
+
+
+def _split_flow(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
+    source, _, rest = entry.key.partition("->")
+    targets = _owners(f"{rest}.", aliases)
+    known = [alias for alias in targets if catalogue.find(Scope.FLOW, rest[len(alias) + 1 :]) is not None]
+    target = next(iter(known + targets), None)
+    for alias in (source, target if target is not None else _intended_alias(rest)):
+        if alias not in aliases:
+            raise _error(file, entry, _not_a_cluster(alias or "an empty alias", aliases))
+    assert target is not None
+    if source == target:
+        raise _error(file, entry, "source and target are the same cluster")
+    return SettingKey(Scope.FLOW, f"{source}->{target}", rest[len(target) + 1 :])
+
+
+def _error(file: str, entry: FileEntry, text: str) -> ConfigError:
+    return ConfigError(f"{file}:{entry.line}: {entry.key}: {text}")
+
+
+def _not_a_cluster(alias: str, aliases: tuple[str, ...]) -> str:
+    meant = nearest_alias(alias, aliases)
+    return f"{alias} is not in 'clusters' ({', '.join(aliases)})" + (f"; did you mean {meant}?" if meant else "")
+
+
+def _intended_alias(rest: str) -> str:
+    """What is probably meant as alias: all before a known setting's name, else all before the first dot."""
+    return (split_at_setting(Scope.FLOW, rest) or rest.split("."))[0]
+
+
+def split_at_setting(scope: Scope, key: str) -> tuple[str, str] | None:
+    """Splits a key at the first dot that a known setting's name follows."""
+    for dot in re.finditer(r"\.", key):
+        if catalogue.find(scope, key[dot.end() :]) is not None:
+            return key[: dot.start()], key[dot.end() :]
+    return None
+
+
+def _example(aliases: tuple[str, ...]) -> str:
+    return f"{aliases[0]}->{aliases[1]}.enabled = true" if len(aliases) > 1 else "A->B.enabled = true"
+
+
+def nearest_alias(alias: str, aliases: tuple[str, ...]) -> str | None:
+    close = difflib.get_close_matches(alias.lower(), [known.lower() for known in aliases], n=1)
+    return next((known for known in aliases if close and known.lower() == close[0]), None)

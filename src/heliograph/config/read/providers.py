@@ -6,13 +6,14 @@ come with Kafka are supported; values are resolved once, when a file is read.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from heliograph.config.declare.kinds import split_list
-from heliograph.config.declare.secrets import REFERENCE, Value, reveal
+from heliograph.config.declare.secrets import REFERENCE
 from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError
+from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.properties import read
 from heliograph.model.names import NameFilter
 
@@ -20,10 +21,10 @@ from heliograph.model.names import NameFilter
 Provider = Callable[[str, str], str | None]
 
 
-def declared_providers(file: str, top: Mapping[str, Value]) -> dict[str, Provider | None]:
+def declared_providers(file: str, top: Iterable[FileEntry]) -> dict[str, Provider | None]:
     """The providers of `config.providers`, by name; None for one whose class is not supported. `top` are the settings
     at top level."""
-    texts = {key: reveal(value) for key, value in top.items() if key.startswith(CONFIG_PROVIDERS.name)}
+    texts = {entry.key: entry.reveal() for entry in top if entry.key.startswith(CONFIG_PROVIDERS.name)}
     try:
         return {name: _provider(name, texts) for name in split_list(texts.get(CONFIG_PROVIDERS.name, "")) if name}
     except ValueError as error:

@@ -13,8 +13,7 @@ from heliograph.config.declare.locations import Scope, SettingLocation
 from heliograph.config.declare.secrets import Secret
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ConfigNotice, position
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import FileEntry, SettingKey, keys_of
 from heliograph.config.read.providers import Provider, references, resolve
 
 T = TypeVar("T")
@@ -38,14 +37,9 @@ class Settings:
     def find(
         self, setting: Setting[object], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None
     ) -> FileEntry | None:
-        """The entry that applies to the flow `source->target`. Old names come last, even one of the flow after a new
-        one at top level: MM2 looks at names only when all scopes have been merged."""
-        for name in setting.names:
-            for location in setting.where.read if locations is None else locations:
-                key = SettingKey(location.scope, location.owner(source, target), location.prefix + name)
-                if (entry := self.entries.get(key)) is not None:
-                    return entry
-        return None
+        """The entry that applies to the flow `source->target`."""
+        keys = keys_of(setting.names, setting.where.read if locations is None else locations, source, target)
+        return next((self.entries[key] for key in keys if key in self.entries), None)
 
     def get(
         self, setting: Setting[T], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None

@@ -5,16 +5,16 @@ Fields about pods are ignored and noted; so are Kubernetes secrets, whose conten
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from heliograph.config.declare.catalogue import ignored_strimzi_fields
 from heliograph.config.declare.kinds import BOOL
 from heliograph.config.declare.locations import Scope
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
-from heliograph.config.read.connector import CLASSES, KAFKA, Connector, ConnectorFile, ConnectorValue
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.connector import Connector, ConnectorFile, class_name
+from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.config.read.tree import Field, Node, Table
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
@@ -22,27 +22,6 @@ KIND = "KafkaMirrorMaker2"
 VERSIONS = ("kafka.strimzi.io/v1", "kafka.strimzi.io/v1beta2", "kafka.strimzi.io/v1alpha1")
 FIELDS = {SOURCE: "sourceConnector", CHECKPOINT: "checkpointConnector", HEARTBEAT: "heartbeatConnector"}
 
-_PODS = "it is about Strimzi's pods, and Heliograph runs on Spark"
-_MEMORY = "memory and cores are Spark's: see --conf, as in --conf spark.executor.memory=2g"
-_IGNORED = {
-    "version": "Heliograph does not run Kafka Connect",
-    "replicas": "Spark's executors do the work: see --master and --conf",
-    **dict.fromkeys(("image", "clientRackInitImage", "livenessProbe", "readinessProbe", "template"), _PODS),
-    **dict.fromkeys(("resources", "jvmOptions"), _MEMORY),
-    "jmxOptions": "Heliograph does not run Kafka Connect",
-    "metricsConfig": "Heliograph serves its metrics, and Connect's names for them, at /metrics of its REST address",
-    "logging": "it is about Kafka Connect's log",
-    "rack": "this version does not choose replicas by rack",
-    "tracing": "records are copied without interceptors",
-    "externalConfiguration": "give the process its environment variables and files, and refer to them as ${env:NAME} "
-    "and ${file:path:key}",
-}
-_IGNORED_OF_CONNECTOR = {
-    "version": "Heliograph has its own connectors",
-    "autoRestart": "Heliograph always restarts what fails",
-    "listOffsets": "`heliograph status` shows the positions of mirrors",
-    "alterOffsets": "the position of a mirror is read from the mirror itself",
-}
 PATTERNS = {
     "topicsPattern": "topics",
     "topicsExcludePattern": "topics.exclude",
@@ -124,8 +103,11 @@ def _resource(read: Resource, table: Table) -> None:
     if version is None or version.value not in VERSIONS:
         line, text = (version.line, version.value) if version else (table.line, "")
         raise read.error(line, f"apiVersion: '{text}' is not one of {', '.join(VERSIONS)}")
-    spec = _table(read, table, "spec", "")
-    read.check(spec, "spec.", ("connectCluster", "clusters", "target", "mirrors"), _IGNORED)
+    spec_field = table.get("spec")
+    if spec_field is None or not isinstance(spec_field.value, Table):
+        raise read.error(spec_field.line if spec_field else table.line, "no spec")
+    spec = spec_field.value
+    read.check(spec, "spec.", ("connectCluster", "clusters", "target", "mirrors"), ignored_strimzi_fields("resource"))
     clusters: dict[str, _Cluster] = {}
     for number, node in enumerate(_list(read, spec, "clusters")):
         with read.errors:
@@ -146,13 +128,6 @@ def _resource(read: Resource, table: Table) -> None:
     connect = spec.get("connectCluster")
     if connect is not None and connect.value not in clusters:
         raise read.error(connect.line, f"spec.connectCluster: '{connect.value}' is not in spec.clusters")
-
-
-def _table(read: Resource, table: Table, name: str, path: str) -> Table:
-    field = table.get(name)
-    if field is None or not isinstance(field.value, Table):
-        raise read.error(field.line if field else table.line, f"no {path}{name}")
-    return field.value
 
 
 def _list(read: Resource, table: Table, name: str) -> tuple[Node, ...]:
@@ -186,10 +161,7 @@ def _mirror(read: Resource, table: Table, path: str, clusters: dict[str, _Cluste
     patterns = _patterns(read, table, path)
     # The target's config is that of Connect's workers, as `B.x` in an mm2.properties.
     _add_worker(read, target)
-    common = {
-        **_of_cluster(read, source, "source"),
-        **_of_cluster(read, target, "target"),
-    }
+    common = _of_cluster(read, source, "source") | _of_cluster(read, target, "target")
     for part, name in FIELDS.items():
         if (field := table.get(name)) is not None:
             with read.errors:
@@ -207,40 +179,40 @@ def _named(read: Resource, table: Table, path: str, side: str, clusters: dict[st
     return cluster
 
 
-def _patterns(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue]:
-    given: dict[str, ConnectorValue] = {}
+def _patterns(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
     for old, new in _OLD_PATTERNS.items():
         if (field := table.get(old)) is not None:
-            better = table.get(new)
-            text = "is ignored: it is the old name of" if better else "is an old name: write"
+            text = "is ignored: it is the old name of" if table.get(new) else "is an old name: write"
             warning = f"'{path}{old}' {text} '{path}{new}'"
             read.warnings.append(ConfigNotice(field.line, f"{path}{old}", warning, read.file))
-            given[PATTERNS[new]] = ConnectorValue(str(field.value), field.line, f"{path}{old}")
-    for name, key in PATTERNS.items():
-        if (field := table.get(name)) is not None:
-            given[key] = ConnectorValue(str(field.value), field.line, f"{path}{name}")
-    return given
+    old_patterns = {old: PATTERNS[new] for old, new in _OLD_PATTERNS.items()}
+    return _values(table, path, old_patterns) | _values(table, path, PATTERNS)
 
 
-def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, ConnectorValue]:
+def _values(table: Table, path: str, names: Mapping[str, str]) -> dict[str, FileEntry]:
+    """The fields that mean settings, by the settings' names."""
+    return {
+        setting: FileEntry(field.line, setting, str(field.value), written=f"{path}{name}")
+        for name, setting in names.items()
+        if (field := table.get(name)) is not None
+    }
+
+
+def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, FileEntry]:
     """A cluster's settings as its connectors have them; `_add_worker` adds the target's `config`."""
     table, path = cluster.table, cluster.path
-    address = table.get("bootstrapServers")
-    assert address is not None
     own = _config(read, table, path)
     security, notes = strimzi_security.settings(read.file, cluster.alias, table, path, own.keys())
     read.notes += [note for note in notes if note not in read.notes]
-    alias = table.get("alias")
     given = {
-        "alias": ConnectorValue(cluster.alias, alias.line if alias else 0, f"{path}alias"),
-        "bootstrap.servers": ConnectorValue(str(address.value), address.line, f"{path}bootstrapServers"),
+        **_values(table, path, {"alias": "alias", "bootstrapServers": "bootstrap.servers"}),
         **security,
         **(own if side == "source" else {}),
     }
     return {f"{side}.cluster.{name}": value for name, value in given.items()}
 
 
-def _config(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue]:
+def _config(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
     field = table.get("config")
     if field is None:
         return {}
@@ -250,16 +222,11 @@ def _config(read: Resource, table: Table, path: str) -> dict[str, ConnectorValue
 
 
 def _add_worker(read: Resource, target: _Cluster) -> None:
-    given = _config(read, target.table, target.path)
-    for field_name, name in WORKER.items():
-        if (field := target.table.get(field_name)) is not None:
-            given[name] = ConnectorValue(str(field.value), field.line, f"{target.path}{field_name}")
+    given = _config(read, target.table, target.path) | _values(target.table, target.path, WORKER)
     spelling = ((f"{target.alias}.", f"{target.path}config."),)
-    for name, value in given.items():
+    for name, entry in given.items():
         key = SettingKey(Scope.CLUSTER, target.alias, name)
-        read.extra[key] = FileEntry(
-            value.line, key.key(), value.value, file=read.file, written=value.written, spelling=spelling
-        )
+        read.extra[key] = replace(entry, key=key.key(), file=read.file, spelling=spelling)
 
 
 def _connector(
@@ -268,20 +235,19 @@ def _connector(
     path: str,
     part: str,
     clusters: tuple[_Cluster, _Cluster],
-    common: dict[str, ConnectorValue],
-    patterns: dict[str, ConnectorValue],
+    common: dict[str, FileEntry],
+    patterns: dict[str, FileEntry],
 ) -> None:
     table = field.value if isinstance(field.value, Table) else Table((), field.line)
-    read.check(table, path, ("tasksMax", "pause", "state", "config"), _IGNORED_OF_CONNECTOR)
+    read.check(table, path, ("tasksMax", "pause", "state", "config"), ignored_strimzi_fields("connector"))
     given = {
-        "name": ConnectorValue(path, field.line),
-        "connector.class": ConnectorValue(f"{KAFKA}.{CLASSES[part]}", field.line),
+        "name": FileEntry(field.line, "name", path),
+        "connector.class": FileEntry(field.line, "connector.class", class_name(part)),
         **common,
         **_config(read, table, path),
         **patterns,
+        **_values(table, path, {"tasksMax": "tasks.max"}),
     }
-    if (tasks := table.get("tasksMax")) is not None:
-        given["tasks.max"] = ConnectorValue(str(tasks.value), tasks.line, f"{path}tasksMax")
     source, target = clusters
     spelling = (
         *((f"{cluster.alias}.bootstrap.servers", f"{cluster.path}bootstrapServers") for cluster in clusters),

@@ -6,10 +6,11 @@ reference to an environment variable, with a note; a setting under `config` wins
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from heliograph.config.declare.secrets import Secret, Value, hide
 from heliograph.config.messages import ConfigError, ConfigNotice, position
-from heliograph.config.read.connector import ConnectorValue
+from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Table
 
 _LOGIN = "org.apache.kafka.common.security"
@@ -23,21 +24,27 @@ _OAUTH = {
     "clientId": "sasl.oauthbearer.client.credentials.client.id",
     "scope": "sasl.oauthbearer.scope",
 }
-_TYPES = ("tls", *_SASL, "oauth", "custom")
+# The types of authentication, and the fields that each one has besides `type`.
+_TYPES = {
+    "tls": ("certificateAndKey",),
+    **dict.fromkeys(_SASL, ("username", "passwordSecret")),
+    "oauth": ("clientSecret", *_OAUTH),
+    "custom": ("sasl", "config"),
+}
 
 
+@dataclass(slots=True)
 class _Settings:
     """The settings collected so far. `own` are those of the cluster's `config`."""
 
-    def __init__(self, file: str, alias: str, own: Collection[str]) -> None:
-        self.file = file
-        self.alias = alias
-        self.own = own
-        self.given: dict[str, ConnectorValue] = {}
-        self.notes: list[ConfigNotice] = []
+    file: str
+    alias: str
+    own: Collection[str]
+    given: dict[str, FileEntry] = field(default_factory=dict)
+    notes: list[ConfigNotice] = field(default_factory=list)
 
     def put(self, name: str, value: Value, line: int, written: str) -> None:
-        self.given[name] = ConnectorValue(hide(name, value), line, written)
+        self.given[name] = FileEntry(line, name, hide(name, value), written=written)
 
     def secret(self, name: str, what: str, line: int, written: str, form: str = "{}") -> None:
         """A setting whose value is in a Kubernetes secret: a reference to the environment, unless `config` has it."""
@@ -51,16 +58,10 @@ class _Settings:
         )
         self.notes.append(ConfigNotice(line, written, text, self.file))
 
-    def unread(self, table: Table, path: str, known: Collection[str]) -> None:
-        for field in table.fields:
-            if field.name not in known:
-                text = f"{path}{field.name} has no effect: write a setting under config instead"
-                self.notes.append(ConfigNotice(field.line, f"{path}{field.name}", text, self.file))
-
 
 def settings(
     file: str, alias: str, cluster: Table, path: str, own: Collection[str]
-) -> tuple[dict[str, ConnectorValue], list[ConfigNotice]]:
+) -> tuple[dict[str, FileEntry], list[ConfigNotice]]:
     read = _Settings(file, alias, own)
     tls = cluster.get("tls")
     if tls is not None:
@@ -78,39 +79,39 @@ def _authentication(read: _Settings, table: Table, path: str, tls: bool) -> None
     kind = table.get("type")
     name = str(kind.value) if kind else ""
     line = kind.line if kind else table.line
-    if name in _SASL:
-        mechanism, module = _SASL[name]
-        _sasl(read, tls, mechanism, line, path)
-        login = f'{module} required username="{table.text("username")}" password="{{}}";'
-        read.secret("sasl.jaas.config", "PASSWORD", line, f"{path}passwordSecret", login)
-        read.unread(table, path, ("type", "username", "passwordSecret"))
-    elif name == "tls":
+    if name not in _TYPES:
+        raise ConfigError(f"{position(read.file, line)}: {path}type: '{name}' is not one of {', '.join(_TYPES)}")
+    protocol = "SASL_SSL" if tls else "SASL_PLAINTEXT"
+    if name == "tls":
         read.put("ssl.keystore.type", "PEM", line, f"{path}type")
         read.secret("ssl.keystore.certificate.chain", "CERTIFICATE", line, f"{path}certificateAndKey.certificate")
         read.secret("ssl.keystore.key", "KEY", line, f"{path}certificateAndKey.key")
-        read.unread(table, path, ("type", "certificateAndKey"))
-    elif name == "oauth":
-        _sasl(read, tls, "OAUTHBEARER", line, path)
-        for field, setting in _OAUTH.items():
-            if (given := table.get(field)) is not None:
-                read.put(setting, str(given.value), given.line, f"{path}{field}")
-        if (secret := table.get("clientSecret")) is not None:
-            name = "sasl.oauthbearer.client.credentials.client.secret"
-            read.secret(name, "CLIENT_SECRET", secret.line, f"{path}clientSecret")
-        read.unread(table, path, ("type", "clientSecret", *_OAUTH))
     elif name == "custom":
         if table.text("sasl") == "true":
-            protocol = "SASL_SSL" if tls else "SASL_PLAINTEXT"
             read.put("security.protocol", protocol, line, f"{path}sasl")
         config = table.get("config")
         for option in config.value.fields if config and isinstance(config.value, Table) else ():
             if isinstance(option.value, str | Secret):
                 read.put(option.name, option.value, option.line, f"{path}config.{option.name}")
-        read.unread(table, path, ("type", "sasl", "config"))
     else:
-        raise ConfigError(f"{position(read.file, line)}: {path}type: '{name}' is not one of {', '.join(_TYPES)}")
+        mechanism, module = _SASL.get(name, ("OAUTHBEARER", ""))
+        read.put("security.protocol", protocol, line, f"{path}type")
+        read.put("sasl.mechanism", mechanism, line, f"{path}type")
+        if module:
+            login = f'{module} required username="{table.text("username")}" password="{{}}";'
+            read.secret("sasl.jaas.config", "PASSWORD", line, f"{path}passwordSecret", login)
+        else:
+            _oauth(read, table, path)
+    for ignored in table.fields:
+        if ignored.name not in ("type", *_TYPES[name]):
+            text = f"{path}{ignored.name} has no effect: write a setting under config instead"
+            read.notes.append(ConfigNotice(ignored.line, f"{path}{ignored.name}", text, read.file))
 
 
-def _sasl(read: _Settings, tls: bool, mechanism: str, line: int, path: str) -> None:
-    read.put("security.protocol", "SASL_SSL" if tls else "SASL_PLAINTEXT", line, f"{path}type")
-    read.put("sasl.mechanism", mechanism, line, f"{path}type")
+def _oauth(read: _Settings, table: Table, path: str) -> None:
+    for name, setting in _OAUTH.items():
+        if (given := table.get(name)) is not None:
+            read.put(setting, str(given.value), given.line, f"{path}{name}")
+    if (secret := table.get("clientSecret")) is not None:
+        name = "sasl.oauthbearer.client.credentials.client.secret"
+        read.secret(name, "CLIENT_SECRET", secret.line, f"{path}clientSecret")

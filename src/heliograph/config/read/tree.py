@@ -38,10 +38,6 @@ class Table:
         return field.value if field is not None and isinstance(field.value, str) else ""
 
 
-def _field(name: str, value: Node, line: int) -> Field:
-    return Field(name, hide(name, value) if isinstance(value, str) else value, line)
-
-
 def json_tree(text: str, file: str) -> Node:
     try:
         parsed = json.loads(
@@ -82,7 +78,7 @@ def _from_json(parsed: Any, lines: Iterator[int]) -> Node:
             fields = []
             for name, value in parsed:
                 line = next(lines)
-                fields.append(_field(name, _from_json(value, lines), line))
+                fields.append(Field(name, hide(name, _from_json(value, lines)), line))
             return Table(tuple(fields), fields[0].line if fields else 0)
         case list():
             return tuple(_from_json(item, lines) for item in parsed)
@@ -121,7 +117,7 @@ def _from_yaml(node: Any, file: str) -> Node:
                 # Fields of this mapping win over merged ones, so those come first.
                 fields[:0] = [field for table in tables if isinstance(table, Table) for field in table.fields]
                 continue
-            fields.append(_field(name.value, _from_yaml(value, file), name.start_mark.line + 1))
+            fields.append(Field(name.value, hide(name.value, _from_yaml(value, file)), name.start_mark.line + 1))
         return Table(tuple(fields), line)
     if node.id == "sequence":
         return tuple(_from_yaml(item, file) for item in node.value)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
-from heliograph.config.declare.locations import TOP, Scope
+from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, GROUP_ID, NOTIFY_WEBHOOK
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read import properties
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import Cluster
@@ -56,13 +56,13 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     """Raises `ConfigError` with all errors of the file."""
     file = os.fspath(path)
     entries = {entry.key: entry for entry in properties.read(path)}
-    providers = declared_providers(file, {key: entry.value for key, entry in entries.items()})
-    read = _Reader(Settings(file, {SettingKey(Scope.TOP, "", key): entry for key, entry in entries.items()}, providers))
-    cluster = Cluster("worker", read.required(BOOTSTRAP_SERVERS, ()))
-    group = read.required(GROUP_ID, "")
-    topics = {kind: read.storage_topic(kind) for kind in _PARTITIONS}
+    providers = declared_providers(file, entries.values())
+    read = _Reader(Settings(file, {top_key(key): entry for key, entry in entries.items()}, providers))
+    cluster = Cluster("worker", read.get(BOOTSTRAP_SERVERS.name, BOOTSTRAP_SERVERS.kind, (), is_required=True))
+    group = read.get(GROUP_ID.name, GROUP_ID.kind, "", is_required=True)
+    topics = (read.storage_topic("config"), read.storage_topic("offset"), read.storage_topic("status"))
     host, port = read.listener()
-    webhook = read.optional(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
+    webhook = read.get(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
     advertised_port = read.text("rest.advertised.port") or port
     read.errors.raise_collected()
@@ -70,9 +70,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         file,
         cluster,
         group,
-        topics["config"],
-        topics["offset"],
-        topics["status"],
+        *topics,
         host,
         port,
         f"{advertised}:{advertised_port}",
@@ -88,37 +86,31 @@ class _Reader:
         self.settings = settings
         self.errors = ErrorCollector()
 
-    def text(self, name: str) -> str:
-        """'' if the file does not have it."""
-        return self.optional(name, TEXT, "")
-
-    def optional(self, name: str, kind: Kind[T], default: T) -> T:
-        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", name))
-        if entry is not None:
+    def get(self, name: str, kind: Kind[T], default: T, *, is_required: bool = False) -> T:
+        """`default` also takes the place of a value that has an error."""
+        entry = self.settings.entries.get(top_key(name))
+        if is_required and (entry is None or not entry.reveal().strip()):
+            self.errors.add(ConfigError(f"{self.settings.file}: no {name}: a Connect worker's file must have it"))
+        elif entry is not None:
             with self.errors:
                 return self.settings.parse(Setting(name, kind, None, TOP), entry)
         return default
 
-    def required(self, setting: Setting[T], otherwise: T) -> T:
-        """`otherwise` is never used: an error is reported in its place."""
-        entry = self.settings.entries.get(SettingKey(Scope.TOP, "", setting.name))
-        if entry is None or not entry.reveal().strip():
-            text = f"{self.settings.file}: no {setting.name}: a Connect worker's file must have it"
-            self.errors.add(ConfigError(text))
-            return otherwise
-        return self.optional(setting.name, setting.kind, otherwise)
+    def text(self, name: str) -> str:
+        """'' if the file does not have it."""
+        return self.get(name, TEXT, "")
 
     def storage_topic(self, kind: str) -> StorageTopic:
-        name = self.required(Setting(f"{kind}.storage.topic", TEXT, None, TOP), "")
-        partitions = self.optional(f"{kind}.storage.partitions", whole(-1, but_not=0), _PARTITIONS[kind])
-        factor = self.optional(f"{kind}.storage.replication.factor", REPLICATION_FACTOR, _REPLICAS)
+        name = self.get(f"{kind}.storage.topic", TEXT, "", is_required=True)
+        partitions = self.get(f"{kind}.storage.partitions", whole(-1, but_not=0), _PARTITIONS[kind])
+        factor = self.get(f"{kind}.storage.replication.factor", REPLICATION_FACTOR, _REPLICAS)
         return StorageTopic(name, 1 if kind == "config" else partitions, factor)
 
     def listener(self) -> tuple[str, int]:
         """The first one that is plain HTTP. Without any, the settings that Connect had for it before."""
         if not self.text("listeners"):
-            return self.text("rest.host.name"), self.optional("rest.port", whole(0, 65535), _PORT)
-        return self.optional("listeners", Kind("list", _http_listener), ("", _PORT))
+            return self.text("rest.host.name"), self.get("rest.port", whole(0, 65535), _PORT)
+        return self.get("listeners", Kind("list", _http_listener), ("", _PORT))
 
 
 def _http_listener(text: str) -> tuple[str, int]:

@@ -11,8 +11,8 @@ from itertools import permutations
 from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope, flow, top
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, sorted_notices
+from heliograph.config.read.entry import top_key
 from heliograph.config.read.formats import read_all
-from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import review
 from heliograph.config.resolve.flows import build_cluster, build_flow
@@ -116,7 +116,7 @@ def _emits_heartbeats(settings: Settings, source: str, target: str) -> bool:
 def _no_flow(settings: Settings) -> str:
     reason = "No source->target replication flows"
     aliases = settings.aliases
-    if not settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line:
+    if not settings.entries[top_key(supported.CLUSTERS.name)].line:
         return f"{settings.file}: {reason}: every connector has 'enabled' set to false"
     if len(aliases) < 2:
         return f"{settings.file}: {reason}: 'clusters' lists {aliases[0]} only, write at least two"

@@ -1,39 +1,27 @@
 """From settings to a flow: the value of every setting for one pair of clusters."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from heliograph.config.declare import locations, supported
-from heliograph.config.declare.locations import Scope, SettingLocation
+from heliograph.config.declare.locations import SettingLocation
 from heliograph.config.declare.plugins import make_filter, make_policy
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ErrorCollector
-from heliograph.config.read.keys import SettingKey
+from heliograph.config.read.entry import top_key
 from heliograph.config.read.settings import Settings
-from heliograph.model.flow import (
-    Cluster,
-    ConnectOffsets,
-    Flow,
-    Groups,
-    Heartbeats,
-    KeptOffsets,
-    OffsetSyncs,
-    Policies,
-    Reading,
-    TopicSync,
-    Writing,
-)
+from heliograph.model import flow
 from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 T = TypeVar("T")
-_ClassSetting = Setting[str | type[object]]
 
 
-def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollector) -> Flow:
+def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollector) -> flow.Flow:
     """The flow is not to be used if there are `errors`."""
     read = _FlowReader(settings, source, target, errors)
-    return Flow(
+    return flow.Flow(
         source=build_cluster(settings, source, (source, target), locations.OF_SOURCE, errors),
         target=build_cluster(settings, target, (source, target), locations.OF_TARGET, errors),
         parts=read.get(supported.PARTS),
@@ -48,17 +36,34 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
         least_partitions=read.get(supported.PARTITIONS),
         kept_offsets=_kept_offsets(read),
         topic_sync=_topic_sync(read),
-        offset_syncs=_offset_syncs(read),
+        offset_syncs=flow.OffsetSyncs(
+            read.get(supported.EMIT_OFFSET_SYNCS_ENABLED),
+            read.get(supported.OFFSET_SYNCS_LOCATION) == "target",
+            read.get(supported.OFFSET_LAG_MAX),
+            read.get(supported.OFFSET_SYNCS_FACTOR),
+        ),
         groups=_groups(read),
-        heartbeats=_heartbeats(read),
-        connect_offsets=_connect_offsets(read),
+        heartbeats=flow.Heartbeats(
+            read.interval(supported.EMIT_HEARTBEATS_ENABLED, supported.EMIT_HEARTBEATS_INTERVAL),
+            read.get(supported.HEARTBEATS_FACTOR),
+        ),
+        connect_offsets=flow.ConnectOffsets(
+            read.if_set(supported.OFFSET_STORAGE_TOPIC),
+            read.get(supported.MM2_CONNECTOR),
+            read.if_set(supported.GROUP_ID),
+        ),
         reading=_reading(read),
-        writing=_writing(read),
+        writing=flow.Writing(
+            read.get(supported.MAX_REQUEST_SIZE),
+            read.get(supported.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
+            read.get(supported.BATCH_SIZE) if read.get(supported.JOIN) == supported.AUTO else 0,
+            read.get(supported.COMPILED_CODE) == supported.AUTO,
+        ),
         buffer_memory=read.get(supported.BUFFER_MEMORY),
         lease_seconds=read.get(supported.LEASE_SECONDS),
         max_bytes_per_second=read.get(supported.MAX_BYTES_PER_SECOND),
         may_raise_limits=read.get(supported.RAISE_MIRROR_LIMITS),
-        policies=Policies(
+        policies=flow.Policies(
             read.get(supported.ON_DATA_LOSS),
             read.get(supported.ON_RECREATED_TOPIC),
             read.get(supported.ON_FOREIGN_WRITER),
@@ -73,17 +78,17 @@ def build_cluster(
     pair: tuple[str, str],
     of: tuple[SettingLocation, ...],
     errors: ErrorCollector,
-) -> Cluster:
+) -> flow.Cluster:
     """A cluster as one of its clients sees it: name and timeout may differ from client to client, addresses do not."""
     if settings.find(supported.BOOTSTRAP_SERVERS, alias, alias) is None:
-        line = settings.entries[SettingKey(Scope.TOP, "", supported.CLUSTERS.name)].line
+        line = settings.entries[top_key(supported.CLUSTERS.name)].line
         # Without a line it comes from connectors, which are checked elsewhere: one that only writes heartbeats needs no
         # source address.
         if line:
             text = f"the cluster {alias} is listed in 'clusters' (line {line}) but has no address"
             errors.add(ConfigError(f"{settings.file}: no {alias}.bootstrap.servers: {text}"))
-        return Cluster(alias, ())
-    return Cluster(
+        return flow.Cluster(alias, ())
+    return flow.Cluster(
         alias,
         settings.get(supported.BOOTSTRAP_SERVERS, alias, alias),
         settings.get(supported.CLIENT_ID, *pair, of),
@@ -117,51 +122,47 @@ class _FlowReader:
             self.errors.add(self.settings.error(entry, text))
         return float(seconds) if seconds > 0 else None
 
-    def own_filter(self, setting: _ClassSetting) -> Matches | None:
-        """A filter of the user's own class, if the setting names one."""
+    def own_instance(self, setting: Setting[str | type[object]], make: Callable[[type[object]], T]) -> T | None:
+        """Of the user's own class, if the setting names one."""
         named = self.get(setting)
         if isinstance(named, type):
             with self.errors:
                 try:
-                    return make_filter(named, self.settings.of_flow(self.source, self.target))
+                    return make(named)
                 except ValueError as reason:
-                    raise self.unusable(setting, reason) from None
+                    entry = self.settings.find(setting, self.source, self.target)
+                    assert entry is not None, "no default names a user's own class"
+                    raise self.settings.error(entry, f"'{entry.value}' {reason}") from None
         return None
 
-    def unusable(self, setting: _ClassSetting, reason: ValueError) -> ConfigError:
-        entry = self.settings.find(setting, self.source, self.target)
-        assert entry is not None, "no default names a user's own class"
-        return self.settings.error(entry, f"'{entry.value}' {reason}")
+    def own_filter(self, setting: Setting[str | type[object]]) -> Matches | None:
+        return self.own_instance(setting, lambda cls: make_filter(cls, self.settings.of_flow(self.source, self.target)))
 
 
 def _policy(read: _FlowReader) -> ReplicationPolicy:
     separator = read.get(supported.REPLICATION_POLICY_SEPARATOR)
     internal = None if read.get(supported.INTERNAL_TOPIC_SEPARATOR_ENABLED) else "."
-    named = read.get(supported.REPLICATION_POLICY_CLASS)
-    if isinstance(named, type):
-        options = {"source_alias": read.source, "separator": separator, "internal_separator": internal}
-        with read.errors:
-            try:
-                return make_policy(named, options)
-            except ValueError as reason:
-                raise read.unusable(supported.REPLICATION_POLICY_CLASS, reason) from None
-    if named == "IdentityReplicationPolicy":
+    options = {"source_alias": read.source, "separator": separator, "internal_separator": internal}
+    own = read.own_instance(supported.REPLICATION_POLICY_CLASS, lambda cls: make_policy(cls, options))
+    if own is not None:
+        return own
+    if read.get(supported.REPLICATION_POLICY_CLASS) == "IdentityReplicationPolicy":
         return IdentityReplicationPolicy(read.source, separator, internal)
     return DefaultReplicationPolicy(separator, internal)
 
 
-def _kept_offsets(read: _FlowReader) -> KeptOffsets:
+def _kept_offsets(read: _FlowReader) -> flow.KeptOffsets:
     preserve = read.get(supported.OFFSETS) == supported.PRESERVE
-    return KeptOffsets(
+    return flow.KeptOffsets(
         NameFilter(read.get(supported.PRESERVE_TOPICS)) if preserve else None,
         read.get(supported.PRESERVE_MAX_FILL),
         read.get(supported.PRESERVE_MAX_GAP),
     )
 
 
-def _topic_sync(read: _FlowReader) -> TopicSync:
+def _topic_sync(read: _FlowReader) -> flow.TopicSync:
     own = read.own_filter(supported.CONFIG_PROPERTY_FILTER_CLASS)
-    return TopicSync(
+    return flow.TopicSync(
         read.interval(supported.SYNC_TOPIC_CONFIGS_ENABLED, supported.SYNC_TOPIC_CONFIGS_INTERVAL),
         read.interval(supported.SYNC_TOPIC_ACLS_ENABLED, supported.SYNC_TOPIC_ACLS_INTERVAL),
         AllBut(own) if own else NameFilter(read.get(supported.CONFIG_PROPERTIES_EXCLUDE)),
@@ -169,17 +170,8 @@ def _topic_sync(read: _FlowReader) -> TopicSync:
     )
 
 
-def _offset_syncs(read: _FlowReader) -> OffsetSyncs:
-    return OffsetSyncs(
-        read.get(supported.EMIT_OFFSET_SYNCS_ENABLED),
-        read.get(supported.OFFSET_SYNCS_LOCATION) == "target",
-        read.get(supported.OFFSET_LAG_MAX),
-        read.get(supported.OFFSET_SYNCS_FACTOR),
-    )
-
-
-def _groups(read: _FlowReader) -> Groups:
-    return Groups(
+def _groups(read: _FlowReader) -> flow.Groups:
+    return flow.Groups(
         read.own_filter(supported.GROUP_FILTER_CLASS)
         or NameFilter(read.get(supported.GROUP_NAMES), read.get(supported.GROUPS_EXCLUDE)),
         read.interval(supported.REFRESH_GROUPS_ENABLED, supported.REFRESH_GROUPS_INTERVAL),
@@ -190,34 +182,12 @@ def _groups(read: _FlowReader) -> Groups:
     )
 
 
-def _heartbeats(read: _FlowReader) -> Heartbeats:
-    return Heartbeats(
-        read.interval(supported.EMIT_HEARTBEATS_ENABLED, supported.EMIT_HEARTBEATS_INTERVAL),
-        read.get(supported.HEARTBEATS_FACTOR),
-    )
-
-
-def _connect_offsets(read: _FlowReader) -> ConnectOffsets:
-    return ConnectOffsets(
-        read.if_set(supported.OFFSET_STORAGE_TOPIC), read.get(supported.MM2_CONNECTOR), read.if_set(supported.GROUP_ID)
-    )
-
-
-def _reading(read: _FlowReader) -> Reading:
-    return Reading(
+def _reading(read: _FlowReader) -> flow.Reading:
+    return flow.Reading(
         read.get(supported.FETCH_MAX_BYTES),
         read.get(supported.MAX_PARTITION_FETCH_BYTES),
         read.get(supported.FETCH_MIN_BYTES),
         read.get(supported.FETCH_MAX_WAIT) / 1000,
         read.get(supported.ISOLATION_LEVEL) == "read_committed",
         read.get(supported.AUTO_OFFSET_RESET) == "latest",
-    )
-
-
-def _writing(read: _FlowReader) -> Writing:
-    return Writing(
-        read.get(supported.MAX_REQUEST_SIZE),
-        read.get(supported.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
-        read.get(supported.BATCH_SIZE) if read.get(supported.JOIN) == supported.AUTO else 0,
-        read.get(supported.COMPILED_CODE) == supported.AUTO,
     )

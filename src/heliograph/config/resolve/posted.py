@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.secrets import HIDDEN, Secret, hide, is_secret
+from heliograph.config.declare.secrets import HIDDEN, hide, is_literal_secret, is_secret
 from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError, ConfigNotice
-from heliograph.config.read.connector import Connector, ConnectorFile, ConnectorValue, from_config, part_of_class
-from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.connector import Connector, ConnectorFile, from_config, part_of_class
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import join
-from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.worker_file import FOR_CONNECTORS
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import ConnectOffsets, Flow
@@ -32,7 +31,7 @@ class PostedFlow:
 
 def connector(name: str, config: Config) -> Connector:
     """Raises `ConfigError` if it is not one of MirrorMaker 2's, or its clusters are missing."""
-    given = {key: ConnectorValue(hide(key, value), 0) for key, value in config.items()}
+    given = {key: FileEntry(0, key, hide(key, value)) for key, value in config.items()}
     try:
         read = from_config("", f"connector {name}", given)
     except ConfigError as error:
@@ -56,7 +55,7 @@ def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOff
         if not name.startswith(FOR_CONNECTORS):
             continue
         is_provider = name.startswith(CONFIG_PROVIDERS.name)
-        key = SettingKey(Scope.TOP, "", name) if is_provider else SettingKey(Scope.CLUSTER, target, name)
+        key = top_key(name) if is_provider else SettingKey(Scope.CLUSTER, target, name)
         extra[key] = FileEntry(0, key.key(), hide(name, value))
     try:
         deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)
@@ -75,7 +74,7 @@ def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOff
 
 def shown(config: Config) -> dict[str, str]:
     """The config that may be shown to anybody. A reference to a secret is not one."""
-    return {key: HIDDEN if _is_literal_secret(key, value) else value for key, value in config.items()}
+    return {key: HIDDEN if is_literal_secret(hide(key, value)) else value for key, value in config.items()}
 
 
 def with_secrets(config: Config, before: Config) -> dict[str, str]:
@@ -87,11 +86,6 @@ def with_secrets(config: Config, before: Config) -> dict[str, str]:
                 raise ConfigError(f"{key}: {HIDDEN} is what is shown in place of a secret: write the secret itself")
             whole[key] = before[key]
     return whole
-
-
-def _is_literal_secret(key: str, value: str) -> bool:
-    hidden = hide(key, value)
-    return isinstance(hidden, Secret) and not hidden.is_reference()
 
 
 def _without_file(error: ConfigError) -> ConfigError:

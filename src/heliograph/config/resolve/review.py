@@ -13,8 +13,8 @@ from heliograph.config.declare.locations import DATA_PRODUCER, SOURCE_CONSUMER, 
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
 from heliograph.config.messages import ConfigNotice
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, nearest_alias
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
+from heliograph.config.read.mm2_file import nearest_alias, split_at_setting
 from heliograph.config.read.providers import references
 from heliograph.config.read.settings import Settings
 
@@ -133,7 +133,7 @@ def _unknown(key: SettingKey, entry: FileEntry, aliases: tuple[str, ...]) -> str
         return f"{unknown}: did you mean '{entry.spelt(key.key(ENABLED.name))}'?"
     if (mistake := catalogue.mistake(key.name)) is not None:
         right, reason = mistake
-        better = key if catalogue.find(key.scope, right) is not None else SettingKey(Scope.TOP, "", right)
+        better = key if catalogue.find(key.scope, right) is not None else top_key(right)
         return f"{unknown}: did you mean '{entry.spelt(better.key(right))}'? ({reason})"
     if key.scope is Scope.TOP and (text := _unknown_alias(entry.key, aliases)):
         return f"{unknown}: {text}"
@@ -143,15 +143,13 @@ def _unknown(key: SettingKey, entry: FileEntry, aliases: tuple[str, ...]) -> str
 
 def _unknown_alias(key: str, aliases: tuple[str, ...]) -> str:
     """For `Q.bootstrap.servers`, where a cluster's setting follows the first dots but Q is not a cluster."""
-    pieces = key.split(".")
-    for length in range(1, len(pieces)):
-        alias, name = ".".join(pieces[:length]), ".".join(pieces[length:])
-        if catalogue.find(Scope.CLUSTER, name) is None:
-            continue
-        listed = f"{alias} is not in 'clusters' ({', '.join(aliases)})"
-        meant = nearest_alias(alias, aliases)
-        return f"{listed}; did you mean '{meant}.{name}'?" if meant else listed
-    return ""
+    parts = split_at_setting(Scope.CLUSTER, key)
+    if parts is None:
+        return ""
+    alias, name = parts
+    listed = f"{alias} is not in 'clusters' ({', '.join(aliases)})"
+    meant = nearest_alias(alias, aliases)
+    return f"{listed}; did you mean '{meant}.{name}'?" if meant else listed
 
 
 def _old_name(settings: Settings, key: SettingKey, entry: FileEntry, match: SettingMatch) -> str:

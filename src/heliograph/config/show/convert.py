@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.secrets import Secret, Value, reveal
-from heliograph.config.declare.supported import CONFIG_PROVIDERS
+from heliograph.config.declare.secrets import is_literal_secret, reveal
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS
 from heliograph.config.read.connector import CLASSES
-from heliograph.config.read.entry import FileEntry
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import USUAL_PROVIDERS
-from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.settings import Settings
 from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER
 from heliograph.config.resolve.deployment import Deployment
@@ -32,7 +31,6 @@ _WORKER_DEFAULTS = {
     "offsetStorageTopic": "mirrormaker2-cluster-offsets",
     "statusStorageTopic": "mirrormaker2-cluster-status",
 }
-_BOOTSTRAP = "bootstrap.servers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +56,12 @@ def convert(settings: Settings, deployment: Deployment, form: str) -> Converted:
 def bare_secrets(settings: Settings) -> Iterator[str]:
     """A sentence for every literal secret of a file: it is not converted."""
     for key, entry in settings.entries.items():
-        if _is_literal_secret(entry.value):
+        if is_literal_secret(entry.value):
             yield (
                 f"{settings.position(entry)}: {entry.with_owner(entry.name)} is a literal secret and not printed: "
                 f"set the environment variable {_variable(key)}, or replace ${{env:{_variable(key)}}} by a reference "
                 "such as ${file:/path/to/file.properties:key}"
             )
-
-
-def _is_literal_secret(value: Value) -> bool:
-    return isinstance(value, Secret) and not value.is_reference()
 
 
 def _variable(key: SettingKey) -> str:
@@ -78,7 +72,7 @@ def _without_literal_secrets(settings: Settings, declare_provider: bool) -> Sett
     """Literal secrets become references to environment variables. Connectors need no declaration of their provider, an
     `mm2.properties` does."""
     entries = dict(settings.entries)
-    literal = [key for key, entry in entries.items() if _is_literal_secret(entry.value)]
+    literal = [key for key, entry in entries.items() if is_literal_secret(entry.value)]
     for key in literal:
         entries[key] = replace(entries[key], value=f"${{env:{_variable(key)}}}")
     if literal and declare_provider and "env" not in settings.providers:
@@ -86,16 +80,14 @@ def _without_literal_secrets(settings: Settings, declare_provider: bool) -> Sett
             CONFIG_PROVIDERS.name: ", ".join((*settings.providers, "env")),
             f"{CONFIG_PROVIDERS.name}.env.class": USUAL_PROVIDERS["env"],
         }
-        entries |= {SettingKey(Scope.TOP, "", name): FileEntry(0, name, value) for name, value in added.items()}
+        entries |= {top_key(name): FileEntry(0, name, value) for name, value in added.items()}
     return replace(settings, entries=entries)
 
 
 def _properties(settings: Settings) -> str:
-    order = (Scope.TOP, Scope.CLUSTER, Scope.FLOW)
-    keys = sorted(settings.entries, key=lambda key: order.index(key.scope))
     lines: list[str] = []
     owner = ""
-    for key in keys:
+    for key in sorted(settings.entries, key=lambda key: list(Scope).index(key.scope)):
         if key.owner != owner:
             lines.append("")
             owner = key.owner
@@ -118,21 +110,13 @@ def _code(char: re.Match[str]) -> str:
 
 
 def _connect(settings: Settings, deployment: Deployment) -> Converted:
-    projected = connectors(settings, deployment.all_flows)
     listed = [
         {"name": default_name(connector.source, connector.target, connector.part), "config": connector.whole_config()}
-        for connector in projected
+        for connector in connectors(settings, deployment.all_flows)
     ]
-    text = json.dumps(listed, indent=2)
-    return Converted(text + "\n", _left_out(settings, deployment, workers=False))
-
-
-def _left_out(settings: Settings, deployment: Deployment, workers: bool) -> tuple[str, ...]:
-    texts = []
-    for key, reason in left_out(settings, deployment.all_flows, workers):
-        entry = settings.entries[key]
-        texts.append(f"{settings.position(entry)}: {entry.with_owner(entry.name)} is left out: {reason}")
-    return tuple(texts)
+    return Converted(
+        json.dumps(listed, indent=2) + "\n", tuple(left_out(settings, deployment.all_flows, workers=False))
+    )
 
 
 def _strimzi(settings: Settings, deployment: Deployment) -> Converted:
@@ -152,7 +136,7 @@ def _strimzi(settings: Settings, deployment: Deployment) -> Converted:
                 "# and write tls and authentication instead.\n" + text
             )
         texts.append(text)
-    return Converted("---\n".join(texts), _left_out(settings, deployment, workers=True))
+    return Converted("---\n".join(texts), tuple(left_out(settings, deployment.all_flows, workers=True)))
 
 
 def _resource(target: str, projected: list[ProjectedConnector], workers: dict[str, str]) -> dict[str, Any]:
@@ -194,7 +178,7 @@ def _cluster(alias: str, side: str, projected: list[ProjectedConnector]) -> dict
         for key, value in connector.config.items()
         if key.startswith(prefix)
     }
-    cluster: dict[str, Any] = {"alias": alias, "bootstrapServers": config.pop(_BOOTSTRAP, "")}
+    cluster: dict[str, Any] = {"alias": alias, "bootstrapServers": config.pop(BOOTSTRAP_SERVERS.name, "")}
     return cluster | ({"config": config} if config else {})
 
 

@@ -1,24 +1,24 @@
 """Where a value comes from: for each flow or cluster the value, its line, and the values that it overrides."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
 from heliograph.config.declare import catalogue, locations
-from heliograph.config.declare.locations import Role, Scope, SettingLocation, flow, source, target, top
+from heliograph.config.declare.locations import Role, Scope, SettingLocation
 from heliograph.config.declare.secrets import shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError
-from heliograph.config.read.entry import FileEntry
-from heliograph.config.read.keys import SettingKey, nearest_alias
+from heliograph.config.read.entry import FileEntry, SettingKey, keys_of
+from heliograph.config.read.mm2_file import nearest_alias
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
 
 _BY_KIND = {"consumer.": locations.OF_SOURCE, "producer.": locations.OF_WRITING, "admin.": locations.OF_TARGET}
 
 _BY_CLUSTER = {
-    "source.cluster.": (flow("source.cluster."), source(), top()),
-    "target.cluster.": (flow("target.cluster."), target(), top()),
+    "source.cluster.": (locations.flow("source.cluster."), locations.source(), locations.top()),
+    "target.cluster.": (locations.flow("target.cluster."), locations.target(), locations.top()),
 }
 
 
@@ -56,8 +56,8 @@ def explain(settings: Settings, deployment: Deployment, key: str) -> Explanation
     setting, prefix, local = _setting(name)
     reads = _reads(setting, prefix)
     origins = tuple(
-        _origin(settings, setting, local, reads, subject, (pair[0], pair[1]))
-        for subject, *pair in _subjects(settings, deployment, reads, owner)
+        _origin(settings, setting, subject, keys_of((local, *setting.old_names), reads, source, target))
+        for subject, source, target in _subjects(settings, deployment, reads, owner)
     )
     if not origins:
         raise ConfigError(f"{key}: {owner} does not run")
@@ -129,39 +129,23 @@ def _subjects(
             if owner in ("", alias) or alias in owner.split("->"):
                 yield alias, alias, alias
         return
-    for built_flow in deployment.all_flows:
-        pair = (built_flow.source.alias, built_flow.target.alias)
-        if owner in ("", built_flow.name, *pair):
-            yield (
-                built_flow.name
-                if built_flow in deployment.flows
-                else f"{built_flow.name}, which writes heartbeats only",
-                *pair,
-            )
+    for flow in deployment.all_flows:
+        pair = (flow.source.alias, flow.target.alias)
+        if owner in ("", flow.name, *pair):
+            heartbeats_only = "" if flow in deployment.flows else ", which writes heartbeats only"
+            yield flow.name + heartbeats_only, *pair
 
 
-def _origin(
-    settings: Settings,
-    setting: Setting[object],
-    local: str,
-    reads: tuple[SettingLocation, ...],
-    subject: str,
-    pair: tuple[str, str],
-) -> Origin:
+def _origin(settings: Settings, setting: Setting[object], subject: str, keys: Iterable[SettingKey]) -> Origin:
     entries: list[FileEntry] = []
-    for name in (local, *setting.old_names):
-        for location in reads:
-            key = SettingKey(location.scope, location.owner(*pair), location.prefix + name)
-            entry = settings.entries.get(key)
-            if entry is not None:
-                entries.append(entry)
-            entries += [entry for entry in settings.replaced if entry.key == key.key()]
+    for key in keys:
+        if key in settings.entries:
+            entries.append(settings.entries[key])
+        entries += [entry for entry in settings.replaced if entry.key == key.key()]
     values = [_explained(settings, entry) for entry in dict.fromkeys(entries)]
-    if values:
-        return Origin(subject, values[0], tuple(values[1:]))
-    if setting.default is None:
-        return Origin(subject, None)
-    return Origin(subject, ExplainedValue(shown(setting.name, setting.default)))
+    if not values and setting.default is not None:
+        values = [ExplainedValue(shown(setting.name, setting.default))]
+    return Origin(subject, values[0] if values else None, tuple(values[1:]))
 
 
 def _explained(settings: Settings, entry: FileEntry) -> ExplainedValue:

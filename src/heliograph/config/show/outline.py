@@ -35,11 +35,10 @@ def _cluster(settings: Settings, cluster: Cluster) -> dict[str, Any]:
 def plain(value: Any, name: str = "") -> Any:
     if name and is_secret(name.replace("_", ".")) and value not in (None, ""):
         return HIDDEN
-    if isinstance(value, Cluster):
-        rest = {field.name: plain(getattr(value, field.name), field.name) for field in fields(value)}
-        return rest | {"bootstrap_servers": addresses(value)}
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: plain(getattr(value, field.name), field.name) for field in fields(value)}
+        if isinstance(value, Cluster):
+            own["bootstrap_servers"] = addresses(value)
         return {"class": class_name(value), **own} if _has_variants(value) else own
     if isinstance(value, Mapping):
         return {str(key): plain(item, str(key)) for key, item in value.items()}

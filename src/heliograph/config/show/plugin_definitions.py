@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from functools import cache
 
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.kinds import BOOL, NAMES, PATTERNS, Kind
+from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, Kind
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret, shown
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, OF_CHECKPOINT, OF_HEARTBEAT
-from heliograph.config.read.connector import CLASSES, KAFKA
+from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, read_by_others
 from heliograph.config.read.providers import references
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT
+from heliograph.model.flow import HEARTBEAT
 
 _REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
 _BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task.index", "task.class"})
+
+_TYPES = {BOOL.label: "BOOLEAN", "class": "CLASS"} | dict.fromkeys(
+    (NAMES.label, PATTERNS.label, ADDRESSES.label), "LIST"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,73 +36,48 @@ class Definition:
     kind: Kind[object] | None
 
 
-def class_name(part: str) -> str:
-    return f"{KAFKA}.{CLASSES[part]}"
-
-
 @cache
 def definitions(part: str) -> tuple[Definition, ...]:
     """In the order of the reference page, required ones first."""
     declared = tuple(_declared(part))
     sides = ("target",) if part == HEARTBEAT else ("source", "target")
-    addresses = [
-        Definition(
-            f"{side}.cluster.{BOOTSTRAP_SERVERS.name}",
-            "LIST",
-            True,
-            None,
-            "HIGH",
-            catalogue.about(BOOTSTRAP_SERVERS),
-            "Clusters",
-            BOOTSTRAP_SERVERS.kind,
-        )
-        for side in sides
-    ]
     return (
         *(definition for definition in declared if definition.required),
-        *addresses,
+        *(
+            _definition(f"{side}.cluster.{BOOTSTRAP_SERVERS.name}", BOOTSTRAP_SERVERS, True, "Clusters")
+            for side in sides
+        ),
         *(definition for definition in declared if not definition.required),
     )
 
 
 def _declared(part: str) -> Iterator[Definition]:
-    foreign = (OF_CHECKPOINT if part != CHECKPOINT else frozenset()) | (
-        OF_HEARTBEAT if part != HEARTBEAT else frozenset()
-    )
+    left_out = read_by_others(part) | _BY_TASKS
     for group in catalogue.groups():
-        for setting, sentence in group.settings:
+        for setting, _ in group.settings:
             locations = (*setting.where.read, *setting.where.also)
             of_flow = any(location.scope is Scope.FLOW and not location.prefix for location in locations)
-            if not of_flow or setting.name.endswith(".*") or setting.name in foreign | _BY_TASKS:
-                continue
-            required = setting.name in _REQUIRED
-            about = sentence
-            if not setting.supported and not required:
-                about = f"{sentence} It is ignored: {setting.ignored_because}."
-            yield Definition(
-                setting.name,
-                _type(setting.name, setting.kind),
-                required,
-                setting.default,
-                "HIGH" if required else "MEDIUM" if setting.supported else "LOW",
-                about,
-                group.title,
-                setting.kind if setting.supported else None,
-            )
+            if of_flow and not setting.name.endswith(".*") and setting.name not in left_out:
+                yield _definition(setting.name, setting, setting.name in _REQUIRED, group.title)
+
+
+def _definition(name: str, setting: Setting[object], required: bool, group: str) -> Definition:
+    about = catalogue.about(setting)
+    if not setting.supported and not required:
+        about = f"{about} It is ignored: {setting.ignored_because}."
+    importance = "HIGH" if required else "MEDIUM" if setting.supported else "LOW"
+    kind = setting.kind if setting.supported else None
+    return Definition(name, _type(name, setting.kind), required, setting.default, importance, about, group, kind)
 
 
 def _type(name: str, kind: Kind[object]) -> str:
     if is_secret(name):
         return "PASSWORD"
-    if kind.label == BOOL.label:
-        return "BOOLEAN"
     if kind.label.startswith("whole number"):
         return "LONG"
     if kind.label.startswith("number, "):
         return "DOUBLE"
-    if kind.label in (NAMES.label, PATTERNS.label):
-        return "LIST"
-    return "CLASS" if kind.label == "class" else "STRING"
+    return _TYPES.get(kind.label, "STRING")
 
 
 def problems(part: str, config: Mapping[str, str]) -> dict[str, list[str]]:

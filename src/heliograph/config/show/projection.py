@@ -7,26 +7,17 @@ secrets stay references. Settings of Connect's workers or of the driver are in n
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heliograph.config.declare import catalogue, locations
+from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
-from heliograph.config.declare.supported import (
-    CLIENT_ID,
-    CLUSTERS,
-    CONFIG_PROVIDERS,
-    ENABLED,
-    OF_CHECKPOINT,
-    OF_HEARTBEAT,
-    PARTS,
-    REQUEST_TIMEOUT,
-)
-from heliograph.config.read.connector import CLASSES, KAFKA
+from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, PARTS, READ_BY_ONE, read_by_others
+from heliograph.config.read.connector import CLASSES, class_name
+from heliograph.config.read.entry import SettingKey, top_key
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
-from heliograph.config.read.keys import SettingKey
 from heliograph.config.read.settings import Settings
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT, Flow
+from heliograph.model.flow import CHECKPOINT, Flow
 
-_FALLBACKS = (CLIENT_ID.name, REQUEST_TIMEOUT.name)
+_FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
 _KINDS = ("consumer.", "producer.", "admin.")
 _OF_CLIENTS = ("source.", "target.", *_KINDS, CONFIG_PROVIDERS.name)
 _AGREED = frozenset(setting.name for setting in AGREED)
@@ -46,7 +37,7 @@ class ProjectedConnector:
     def whole_config(self) -> dict[str, str]:
         """As it is posted to Connect: secrets are revealed."""
         identity = {
-            "connector.class": f"{KAFKA}.{CLASSES[self.part]}",
+            "connector.class": class_name(self.part),
             "source.cluster.alias": self.source,
             "target.cluster.alias": self.target,
         }
@@ -63,9 +54,8 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
         source, target = flow.source.alias, flow.target.alias
         config = _flow_config(settings, source, target)
         parts = [part for part in CLASSES if part in flow.parts]
-        owners = {CHECKPOINT: OF_CHECKPOINT, HEARTBEAT: OF_HEARTBEAT}
         for part in parts:
-            foreign = frozenset[str]().union(*(owners.get(other, frozenset()) for other in parts if other != part))
+            foreign = read_by_others(part, parts)
             # The first connector has the settings of the flow; the others those that they read, or must agree on.
             kept = {
                 key: value
@@ -77,23 +67,19 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
 
 
 def _is_read_by(part: str, key: str) -> bool:
-    own = OF_CHECKPOINT | SHARED if part == CHECKPOINT else OF_HEARTBEAT
-    return key in own or key in _AGREED or key.startswith(_OF_CLIENTS)
+    is_shared = part == CHECKPOINT and key in SHARED
+    return is_shared or key in READ_BY_ONE[part] or key in _AGREED or key.startswith(_OF_CLIENTS)
 
 
 def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Value]:
     """All that a connector of the flow could read, as one flat map."""
-    entries = settings.entries
-    config: dict[str, Value] = {}
-    for key, entry in entries.items():
-        if key.scope is Scope.TOP:
-            config |= dict.fromkeys(_from_top(settings, key.name, source, target), entry.value)
-    for key, entry in entries.items():
-        if key.scope is Scope.CLUSTER and key.owner in (source, target):
-            config |= dict.fromkeys(_from_cluster(key, source), entry.value)
-    for key, entry in entries.items():
-        if key.owner == f"{source}->{target}" and key.name not in (ENABLED.name, PARTS.name):
-            config[key.name] = entry.value
+    config = {
+        name: entry.value
+        for scope in Scope  # the narrower one wins
+        for key, entry in settings.entries.items()
+        if key.scope is scope
+        for name in _names(settings, key, source, target)
+    }
     for name in _FALLBACKS:
         _fall_back(settings, config, name, source, ("source.consumer.", "consumer."))
         _fall_back(settings, config, name, target, ("target.admin.", "admin."))
@@ -101,22 +87,30 @@ def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Valu
     return config
 
 
-def _from_top(settings: Settings, name: str, source: str, target: str) -> Iterator[str]:
-    if name.startswith(CONFIG_PROVIDERS.name):
-        yield name
-    elif is_of_clients(name):
-        for side, alias in (("source", source), ("target", target)):
-            if SettingKey(Scope.CLUSTER, alias, name) not in settings.entries:
-                yield f"{side}.cluster.{name}"
-    elif name not in (ENABLED.name, PARTS.name) and all(
-        catalogue.find(scope, name) for scope in (Scope.TOP, Scope.FLOW)
-    ):
-        yield name
-
-
-def _from_cluster(key: SettingKey, source: str) -> Iterator[str]:
-    side = "source" if key.owner == source else "target"
+def _names(settings: Settings, key: SettingKey, source: str, target: str) -> Iterator[str]:
+    """The names that a setting has in the connectors of a flow; none if they do not have it."""
     name = key.name
+    if name in (ENABLED.name, PARTS.name):
+        return
+    match key.scope:
+        case Scope.FLOW:
+            if key.owner == f"{source}->{target}":
+                yield name
+        case Scope.CLUSTER:
+            if key.owner in (source, target):
+                yield from _names_of_cluster(name, "source" if key.owner == source else "target")
+        case Scope.TOP:
+            if is_of_clients(name):
+                for side, alias in (("source", source), ("target", target)):
+                    if SettingKey(Scope.CLUSTER, alias, name) not in settings.entries:
+                        yield f"{side}.cluster.{name}"
+            elif name.startswith(CONFIG_PROVIDERS.name) or (
+                catalogue.find(Scope.TOP, name) and catalogue.find(Scope.FLOW, name)
+            ):
+                yield name
+
+
+def _names_of_cluster(name: str, side: str) -> Iterator[str]:
     if is_of_clients(name):
         yield f"{side}.cluster.{name}"
     elif side == "target" and name.startswith("producer."):
@@ -131,7 +125,7 @@ def _from_cluster(key: SettingKey, source: str) -> Iterator[str]:
 def _fall_back(settings: Settings, config: dict[str, Value], name: str, alias: str, prefixes: tuple[str, ...]) -> None:
     """A name or timeout of a cluster, or of all, is for those of its clients that have none."""
     entries = settings.entries
-    entry = entries.get(SettingKey(Scope.CLUSTER, alias, name)) or entries.get(SettingKey(Scope.TOP, "", name))
+    entry = entries.get(SettingKey(Scope.CLUSTER, alias, name)) or entries.get(top_key(name))
     if entry is not None and not any(f"{prefix}{name}" in config for prefix in prefixes):
         config[f"{prefixes[0]}{name}"] = entry.value
 
@@ -148,31 +142,22 @@ def _is_of_workers(key: SettingKey) -> bool:
     return match is not None and match.setting.where in (locations.WORKER, locations.WORKER_TOP_FIRST)
 
 
-def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterator[tuple[SettingKey, str]]:
-    """Settings that are in none of the connectors, with the reason; `workers` is whether the format has a place for
+def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterator[str]:
+    """A sentence for every setting that is in none of the connectors; `workers` is whether the format has a place for
     those of Connect's workers."""
     pairs = [(flow.source.alias, flow.target.alias) for flow in flows]
     for key, entry in settings.entries.items():
-        if not entry.line or key.name in (CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
+        if not entry.line or key.name in (supported.CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
             continue
-        if any(_is_carried(settings, key, pair) for pair in pairs):
+        is_carried = any(name for pair in pairs for name in _names(settings, key, *pair))
+        if is_carried or (pairs and key.scope is Scope.TOP and is_of_clients(key.name)):
             continue
         if _is_of_workers(key):
-            if not workers or (key.owner and key.owner not in {target for _, target in pairs}):
-                yield key, "it is for Connect's workers: set it there"
+            if workers and (not key.owner or key.owner in {target for _, target in pairs}):
+                continue
+            reason = "it is for Connect's workers: set it there"
         elif catalogue.find(key.scope, key.name) is None:
-            yield key, "it is not a setting"
-        elif key.scope is Scope.FLOW:
-            yield key, f"{key.owner} does not run"
+            reason = "it is not a setting"
         else:
-            yield key, "no connector reads it"
-
-
-def _is_carried(settings: Settings, key: SettingKey, pair: tuple[str, str]) -> bool:
-    match key.scope:
-        case Scope.TOP:
-            return is_of_clients(key.name) or any(True for _ in _from_top(settings, key.name, *pair))
-        case Scope.CLUSTER:
-            return key.owner in pair and any(True for _ in _from_cluster(key, pair[0]))
-        case Scope.FLOW:
-            return key.owner == "->".join(pair)
+            reason = f"{key.owner} does not run" if key.scope is Scope.FLOW else "no connector reads it"
+        yield f"{settings.position(entry)}: {entry.with_owner(entry.name)} is left out: {reason}"

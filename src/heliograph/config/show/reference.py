@@ -4,43 +4,13 @@ docs/configuration.md`."""
 import sys
 from collections.abc import Iterator
 
-from heliograph.config.declare.catalogue import SettingGroup, groups, settings
+from heliograph.config.declare.catalogue import SettingGroup, groups, introduction, settings
 from heliograph.config.declare.locations import ALL, SettingLocation
 from heliograph.config.declare.setting import Setting
 
-_INTRODUCTION = """\
-# Configuration
-
-<!-- Written by `make docs` from the declarations in src/heliograph/config; change it there. -->
-
-Heliograph reads the `mm2.properties` of MirrorMaker 2 (MM2). A file for two clusters that mirror each other:
-
-```properties
-clusters = A, B
-A.bootstrap.servers = a1:9092, a2:9092
-B.bootstrap.servers = b1:9092
-A->B.enabled = true
-B->A.enabled = true
-B->A.topics = orders.*, customers
-```
-
-The format is Java's: comments need lines of their own, a backslash is written twice, keys must not contain spaces
-(`A->B`, not `A -> B`). Lists are split at commas, so no regular expression in a list can contain one; expressions must
-match a whole name. If a key is set twice, the last value wins. A warning names every unknown setting, with the most
-similar name that is known.
-
-"Supported" says whether the setting has an effect. Other settings of MM2, Kafka Connect and Kafka's clients are
-accepted and ignored, with a note for each.
-
-## Where a setting is written
-
-`A->B` is a flow, `A` its source, `B` its target, `C` any cluster, `x` the setting. The first location that has a value
-wins. A setting with several of these names, such as "consumer, admin", may be written at the locations of each.
-"""
-
 
 def page() -> str:
-    return "\n".join((_INTRODUCTION, *_locations(), *(line for group in groups() for line in _table(group))))
+    return "\n".join((introduction(), *_locations(), *(line for group in groups() for line in _table(group))))
 
 
 def _locations() -> Iterator[str]:
