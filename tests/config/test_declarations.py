@@ -163,6 +163,7 @@ DIFFERENT = {
     "producer.max.block.ms": "9223372036854775807",
     "producer.max.in.flight.requests.per.connection": "1",
     "consumer.isolation.level": "read_committed",
+    "consumer.max.partition.fetch.bytes": "4194304",
     "consumer.client.id": "heliograph",
     "producer.client.id": "heliograph",
     "admin.client.id": "heliograph",

@@ -66,7 +66,7 @@ class Reading:
     """What is fetched from the source, and the limits of a fetch."""
 
     fetch_max_bytes: int = 50 * MIB
-    max_partition_fetch_bytes: int = MIB
+    max_partition_fetch_bytes: int = 4 * MIB
     fetch_min_bytes: int = 1
     fetch_max_wait: float = 0.5
     committed_only: bool = True

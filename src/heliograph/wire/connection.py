@@ -53,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._correlation = 0
         self._small = bytearray(_SMALL_BUFFER)
         self._small_fill = 0
-        self._frame: bytearray | None = None
+        self._frame: memoryview | None = None
         self._frame_fill = 0
         self._timer: asyncio.TimerHandle | None = None
         self._last_answer = 0.0
@@ -191,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         if self._frame is not None:
-            return memoryview(self._frame)[self._frame_fill :]
+            return self._frame[self._frame_fill :]
         return memoryview(self._small)[self._small_fill :]
 
     def buffer_updated(self, received: int) -> None:
@@ -213,17 +213,17 @@ class Connection(asyncio.BufferedProtocol):
                 return
             at += 4
             if fill - at < size:
-                self._frame = bytearray(size)
+                self._frame = _uninitialized(size)
                 self._frame[: fill - at] = small[at:fill]
                 self._frame_fill = fill - at
                 self._small_fill = 0
                 return
-            self._answer(small[at : at + size])
+            self._answer(memoryview(small[at : at + size]))
             at += size
         small[: fill - at] = small[at:fill]
         self._small_fill = fill - at
 
-    def _answer(self, frame: bytearray) -> None:
+    def _answer(self, frame: memoryview) -> None:
         if self.closed:
             return
         correlation = _LENGTH.unpack_from(frame, 0)[0]
@@ -235,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         if pending.answer.done():
             return
         try:
-            result = pending.decode(memoryview(frame)[4:])
+            result = pending.decode(frame[4:])
         except Exception as error:
             pending.answer.set_exception(WireError(f"{self.address}: an answer cannot be decoded: {error}"))
         else:
@@ -248,6 +248,15 @@ class Connection(asyncio.BufferedProtocol):
             self.close(f"no answer within {self.timeout:g} s")
         if not self.closed:
             self._timer = asyncio.get_running_loop().call_later(min(1.0, self.timeout / 4), self._check_deadlines)
+
+
+def _uninitialized(size: int) -> memoryview:
+    """Python itself would write zeros to every byte before it is received."""
+    if size < _SMALL_BUFFER:
+        return memoryview(bytearray(size))
+    import numpy as np  # late: only processes that copy have large frames
+
+    return np.empty(size, np.uint8).data
 
 
 def _decoder(response: Any, version: int) -> Decode:
