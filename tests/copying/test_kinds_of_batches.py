@@ -189,6 +189,19 @@ def test_the_mirrors_limit_is_raised_for_a_batch_that_needs_it(pair: Pair, topic
     assert len(pair.b.boundaries(f"A.{topic}")) == 1
 
 
+def test_the_mirrors_limit_is_not_raised_for_batches_that_are_joined(pair: Pair, topic: str) -> None:
+    pair.a.create(topic)
+    pair.b.create(f"A.{topic}", max_message_bytes="50000")
+    pair.a.write(topic, some_records(3000, size=100), per_batch=100)
+    outcome = copy(only(pair.flow(), topic))
+    assert (outcome.refusals, outcome.notices) == ((), ())
+    _same(pair, topic)
+    assert 6 < len(pair.b.boundaries(f"A.{topic}")) < 30
+    pair.a.write(topic, some_records(1000, size=100), per_batch=1000)
+    assert [notice.kind for notice in copy(only(pair.flow(), topic)).notices] == ["limit-raised"]
+    _same(pair, topic)
+
+
 @pytest.mark.parametrize("codec", [0, 3])
 def test_a_batch_is_split_if_the_limit_may_not_be_raised(pair: Pair, topic: str, codec: int) -> None:
     pair.a.create(topic, max_message_bytes="3000000")

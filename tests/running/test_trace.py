@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from heliograph.copy import tracing
 from logs import Pair, some_records
 from running.command import heliograph
 
@@ -29,3 +32,15 @@ def test_a_trace_that_cannot_be_written_is_an_error_before_anything_starts(prope
     done = heliograph("run", properties, "--until-caught-up", "--trace", tmp_path / "missing" / "trace.json")
     assert done.returncode == 2
     assert "--trace" in done.stderr
+
+
+def test_a_trace_that_cannot_be_written_any_more_does_not_end_a_lease(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in ("/dev/full", "/nowhere/trace.json"):
+        monkeypatch.setenv(tracing.FILE_VARIABLE, path)
+        with tracing.traced_lease("A->B", "lease"):
+            for _ in range(1000):
+                tracing.span("fetch", "fetch", 0.0, bytes=1)
+            assert not tracing.is_tracing()
+        assert "cannot be written" in caplog.messages[-1]

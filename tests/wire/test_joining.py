@@ -219,6 +219,35 @@ def test_records_that_are_not_what_the_header_says_end_a_join() -> None:
             assert _raw_join(whole + bytes(bad)) in (len(whole), len(whole + bad))
 
 
+def test_a_length_that_wraps_around_ends_a_join() -> None:
+    good = Written(5, 0, 0, 1000, ((0, 0, b"k", b"v", ()),)).encode()
+    for length in ((1 << 63) - 1, -(1 << 63), (1 << 62), 1 << 31):
+        body = _varint(length)
+        bad = bytearray(good[:61] + body)
+        bad[8:12] = (len(bad) - 12).to_bytes(4, "big")
+        bad[17:21] = crc32c(bytes(bad[21:])).to_bytes(4, "big")
+        assert _raw_join(good + bytes(bad)) == len(good)
+
+
+def test_batches_that_overlap_are_not_joined() -> None:
+    records = tuple((delta, 0, b"k", b"v", ()) for delta in range(5))
+    again = [Written(base, 4, 0, 1000, records).encode() for base in (0, 0, 5)]
+    assert _raw_join(b"".join(again)) == len(again[0])
+
+
+def test_where_nothing_can_be_stored_it_is_compiled_all_the_same(tmp_path: Path) -> None:
+    code = (
+        "import numba.core.caching as caching\n"
+        "for locator in caching.CacheImpl.__subclasses__() + [caching.CacheImpl]:\n"
+        "    locator._locator_classes = []\n"
+        "from heliograph.wire.kernels import loading\n"
+        "assert loading.load()\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=120)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_processor_without_the_instruction_makes_the_same_checksums(tmp_path: Path) -> None:
     code = (
         "import numpy as np, numba\n"

@@ -17,13 +17,18 @@ async def settle_limits(
     cursors: Sequence[Cursor], target: ClusterClient, may_raise: bool, notice: Callable[[Notice], None]
 ) -> None:
     """Raise or read the limits of mirrors that have refused a batch. Raises a WireError if that must be retried."""
-    for mirror in {cursor.key.mirror for cursor in cursors if cursor.limits.refused_batch_bytes}:
-        concerned = [cursor for cursor in cursors if cursor.key.mirror == mirror and cursor.limits.refused_batch_bytes]
-        needed = max(cursor.limits.refused_batch_bytes for cursor in concerned)
+    unsettled = [cursor for cursor in cursors if not cursor.limits.is_settled]
+    for mirror in {cursor.key.mirror for cursor in unsettled}:
         configs = (await describe_configs(target, [mirror]))[mirror]
         if isinstance(configs, BrokerError):
             raise configs
         limits = {name: int(configs[name].value or 0) for name in LIMITS}
+        of_mirror = [cursor for cursor in unsettled if cursor.key.mirror == mirror]
+        for cursor in of_mirror:
+            if cursor.limits.refused_join_bytes:
+                cursor.limits.settle_join_size(min(limits.values()))
+        concerned = [cursor for cursor in of_mirror if cursor.limits.refused_batch_bytes]
+        needed = max((cursor.limits.refused_batch_bytes for cursor in concerned), default=0)
         low = {name: str(_next_power(needed)) for name, value in limits.items() if value < needed}
         raised = may_raise and bool(low) and await _raise_limits(target, mirror, low)
         for cursor in concerned:

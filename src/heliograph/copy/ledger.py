@@ -298,7 +298,8 @@ class Ledger:
         self, topic: Topic, entries: Sequence[JournalEntry], records: Sequence[Record], offsets: Sequence[int]
     ) -> None:
         """Read own entries, with those of others before them: these decide whether own ones count."""
-        is_same = self._is_read and id_text(topic.id) == self._topic_id
+        # Only a new leader can have lost records: then others may have written in their place.
+        is_same = self._is_read and (id_text(topic.id), topic.epochs.get(JOURNAL, -1)) == (self._topic_id, self._epoch)
         if is_same and list(offsets) == list(range(self.next_offset, self.next_offset + len(records))):
             for entry, record, offset in zip(entries, records, offsets, strict=True):
                 await self._take_entry(entry, replace(record, offset=offset), about(record.key or b"")[1])

@@ -118,6 +118,7 @@ class Reader:
         begin = time.monotonic()
         self._take(wanted, answers)
         span("classify", f"{received} bytes", begin)
+        del answers  # a throttled reader keeps nothing of them in memory
         self._rate_limiter.spent(received)
         if session.throttled:
             self._callbacks.throttled(SOURCE, session.throttled)
@@ -225,9 +226,11 @@ class Reader:
         classified = classify(
             answer.data, source.fetch_at, source.fetch_epoch, rules, answer.aborted, limits.refused_records
         )
-        if 2 * len(answer.data) < answer.response_size:  # or a slow partition would keep those of others in memory
+        held = max(answer.response_size, len(answer.data))
+        if 2 * len(answer.data) < held:  # or a slow partition would keep those of others in memory
             classified.copy_bytes()
-        chunk = Chunk(self._budget, len(answer.data), cursor.mirror.leader)
+            held = len(answer.data)
+        chunk = Chunk(self._budget, held, cursor.mirror.leader)
         must_be_recorded = cursor.take(classified, chunk)
         if classified.problem is not None:
             cursor.refuse(*classified.problem, source.fetch_at, cursor.sending.plan_at)

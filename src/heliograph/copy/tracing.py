@@ -8,11 +8,14 @@ import asyncio
 import gc
 import itertools
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
+
+log = logging.getLogger(__name__)
 
 FILE_VARIABLE = "HELIOGRAPH_TRACE"  # in the environment of Spark's Python workers
 _FLUSH_EVERY = 1.0
@@ -32,17 +35,29 @@ def traced_lease(flow: str, lease: str) -> Iterator[None]:
     if not path:
         yield
         return
-    with open(path, "a", encoding="utf-8") as _file:
-        _write({"ph": "M", "name": "process_name", "args": {"name": f"{flow}: lease process {os.getpid()}"}})
-        gc.callbacks.append(_collected)
-        begin = time.monotonic()
-        try:
-            yield
-        finally:
-            gc.callbacks.remove(_collected)
-            span("lease", lease, begin)
-            _file.flush()
-            file, _file = _file, None
+    try:
+        _file = open(path, "a", encoding="utf-8")  # noqa: SIM115  closed by _stop
+    except OSError as error:
+        _stop(error)
+    _write({"ph": "M", "name": "process_name", "args": {"name": f"{flow}: lease process {os.getpid()}"}})
+    gc.callbacks.append(_collected)
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(_collected)
+        span("lease", lease, begin)
+        _stop()
+
+
+def _stop(error: OSError | None = None) -> None:
+    """A trace that cannot be written must not end a lease."""
+    global _file
+    file, _file = _file, None
+    if error is not None:
+        log.warning("the trace cannot be written: %s", error)
+    if file is not None:
+        with suppress(OSError):
             file.close()
 
 
@@ -70,7 +85,7 @@ async def watch_loop() -> None:
             span("stall", f"stall of {late * 1000:.0f} ms", begin + _LOOK_EVERY)
         if begin - flushed > _FLUSH_EVERY and _file is not None:
             flushed = begin
-            _file.flush()
+            _flush()
 
 
 def _collected(phase: str, info: dict[str, int]) -> None:
@@ -83,4 +98,15 @@ def _collected(phase: str, info: dict[str, int]) -> None:
 
 def _write(event: dict[str, Any]) -> None:
     if _file is not None:
-        _file.write(json.dumps({"pid": os.getpid(), "tid": 0, **event}) + ",\n")
+        try:
+            _file.write(json.dumps({"pid": os.getpid(), "tid": 0, **event}) + ",\n")
+        except OSError as error:
+            _stop(error)
+
+
+def _flush() -> None:
+    if _file is not None:
+        try:
+            _file.flush()
+        except OSError as error:
+            _stop(error)

@@ -198,7 +198,7 @@ class Writer:
         elif answer.error in TRANSIENT:
             self._callbacks.restart(cursor, f"target: {error_name(answer.error)}", False)
         elif answer.error in _TOO_LARGE and (not limit or batch.size > limit):
-            cursor.limits.refuse_batch(batch.size)
+            cursor.limits.refuse_batch(batch.size, sent.outgoing.is_reencoded)
             self._callbacks.restart(cursor, f"the mirror refuses a batch of {batch.size} bytes", False)
         elif answer.error in _RECORD_ERRORS and self._parks:
             self._find_refused_records(cursor, sent, answer)

@@ -114,11 +114,12 @@ class Engine:
                 # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
                 "spark.python.unix.domain.socket.enabled": "true",
                 "spark.python.unix.domain.socket.dir": folder,
-                "spark.python.daemon.module": "heliograph.engine.worker_daemon",
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.local.dir": folder,
             }
+        if on_this_machine and not submitted:  # the daemon does not see what spark-submit ships to workers
+            defaults["spark.python.daemon.module"] = "heliograph.engine.worker_daemon"
         if not submitted:
             log4j = files("heliograph.engine") / "log4j2.properties"
             more = use_archive() if self._jvm_options is None else self._jvm_options

@@ -85,15 +85,17 @@ class Joiner:
         if self._array is None:
             self._array = np.frombuffer(self._data, np.uint8)
         rules = self._rules
-        # One that must be re-encoded may grow: times and offsets take more bytes.
-        limit = rules.limit if is_plain else max(rules.limit, batch.size + batch.size // 4 + 64)
+        array, limit = self._array, rules.limit
+        if not is_plain and batch.size + batch.size // 4 + 64 > limit:
+            # It must be re-encoded, and may grow: times and offsets take more bytes. So it goes alone.
+            array, limit = array[: at + batch.size], batch.size + batch.size // 4 + 64
         limit = min(limit, rules.max_batch_bytes or limit)
-        left = len(self._data) - at
+        left = len(array) - at
         out = np.empty(min(limit, left + left // 8 + 64), np.uint8)
         runs = np.empty(2 * _MOST_RUNS, np.int64)
         until = _NO_OFFSET if aborted_from is None else aborted_from
         end, size, batches, count, pairs, first_time, last_time, next_source, epoch_and_why = join(
-            self._array, at, done, SMALL, limit, rules.contiguous, until, out, runs
+            array, at, done, SMALL, limit, rules.contiguous, until, out, runs
         )
         why = epoch_and_why & 3
         if count == 0 or (batches == 1 and why == PLAIN):

@@ -192,7 +192,16 @@ def _write_varint(out, at, value):
     return at + 1
 
 
-@numba.njit(_SIGNATURE, cache=True, boundscheck=False, error_model="numpy")
+def _compile(function):
+    """Compiles it now, and stores the result where that is possible."""
+    options = {"boundscheck": False, "error_model": "numpy"}
+    try:
+        return numba.njit(_SIGNATURE, cache=True, **options)(function)
+    except RuntimeError:  # neither the installation nor the home directory can be written
+        return numba.njit(_SIGNATURE, **options)(function)
+
+
+@_compile
 def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
     """Joins the uncompressed batches from index `at` on. Writes the records to `out`, behind room for a header, and
     (first source offset, count) pairs of them to `runs`.
@@ -221,7 +230,7 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
         last_delta = _load_big(data, at + 23) >> 32
         first_time, last_time = _load_big(data, at + 27), _load_big(data, at + 35)
         records = _load_big(data, at + 53) & 0xFFFFFFFF
-        if attributes & _CODEC or last_delta < 0 or records > size:
+        if attributes & _CODEC or last_delta < 0 or records > size or (batches > 0 and base < next_source):
             break
         is_left_out = bool(attributes & _CONTROL) or records == 0
         if contiguous and (is_left_out or records != last_delta + 1 or (batches > 0 and base != next_source)):
@@ -248,10 +257,10 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
             read = at + _HEADER
             for _ in range(records):
                 length, read = _read_varint(data, read, behind)
-                stop = read + length
-                if length < 4 or stop > behind:
+                if length < 4 or length > behind - read:
                     is_whole = False
                     break
+                stop = read + length
                 flags = data[read]
                 time, read = _read_varint(data, read + 1, stop)
                 delta, read = _read_varint(data, read, stop)
