@@ -20,10 +20,11 @@ nothing waits for more.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from heliograph.copy.open_batch import OpenBatch
 from heliograph.wire.batches import BadBatch, Batch, batch_at
 from heliograph.wire.joining import THIN as _THIN
 from heliograph.wire.joining import Joiner, JoinRules
-from heliograph.wire.recode import LZ4, ZSTD, Builder, DecodedRecord, codec_of, is_abort, records_of
+from heliograph.wire.recode import LZ4, ZSTD, DecodedRecord, codec_of, is_abort, records_of
 
 # Why a batch was re-encoded, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
@@ -151,7 +152,7 @@ class _Work:
         # Where records may be refused or must be sent singly, or sizes matter, each record is looked at.
         self._joins_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
         self._may_join = bool(rules.join_up_to) and not (refused_records or rules.send_singly_until)
-        self._joint: _Joint | None = None
+        self._joint: OpenBatch | None = None
         self.done = out.next_source
 
     def take_all(self, data: memoryview) -> None:
@@ -260,7 +261,7 @@ class _Work:
             self.flush()
             joint = None
         if joint is None:
-            joint = self._joint = _Joint(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+            joint = self._joint = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
         whole = batch.dense or not self._rules.preserve_offsets
         if batch.magic == 2 and self._joins_batches and whole and joint.builder.add_batch(batch, self.done, joint.runs):
             joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
@@ -274,7 +275,7 @@ class _Work:
             apart = self._rules.preserve_offsets and not joint.reaches(record.offset)
             if apart or (joint.runs and joint.runs[0][0] < self._rules.send_singly_until) or not joint.add(record):
                 self._close(joint, record.offset)
-                joint = self._joint = _Joint(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+                joint = self._joint = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
                 joint.add(record)
             joint.epoch = batch.leader_epoch
         joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
@@ -295,7 +296,7 @@ class _Work:
             joint, self._joint = self._joint, None
             self._close(joint, joint.next_source)
 
-    def _close(self, joint: "_Joint", next_source: int) -> None:
+    def _close(self, joint: OpenBatch, next_source: int) -> None:
         self.out.next_source = max(self.out.next_source, next_source)
         if not joint.builder.count:
             return
@@ -312,7 +313,7 @@ class _Work:
             return
         half = len(originals) // 2
         for part, until in ((originals[:half], originals[half].offset), (originals[half:], next_source)):
-            smaller = _Joint(joint.codec, self._rules.max_batch_bytes, joint.epoch, joint.why)
+            smaller = OpenBatch(joint.codec, self._rules.max_batch_bytes, joint.epoch, joint.why)
             for record in part:
                 smaller.add(record)
             self._close(smaller, until)
@@ -327,32 +328,3 @@ class _Work:
     def _emit(self, outgoing: OutgoingBatch) -> None:
         self.out.outgoing.append(outgoing)
         self.out.next_source = max(self.out.next_source, outgoing.next_source)
-
-
-class _Joint:
-    """Records from several batches that are being joined into one."""
-
-    def __init__(self, codec: int, max_batch_bytes: int, epoch: int, why: str) -> None:
-        self.codec = codec
-        self.why = why
-        self.builder = Builder(codec, max_batch_bytes)
-        self.runs: list[list[int]] = []
-        self.next_source = 0
-        self.epoch = epoch
-
-    @property
-    def size(self) -> int:
-        return self.builder.size
-
-    def reaches(self, offset: int) -> bool:
-        """Whether a record with this offset would follow without a gap."""
-        return not self.runs or sum(self.runs[-1]) == offset
-
-    def add(self, record: DecodedRecord) -> bool:
-        if not self.builder.add(record):
-            return False
-        if self.runs and self.runs[-1][0] + self.runs[-1][1] == record.offset:
-            self.runs[-1][1] += 1
-        else:
-            self.runs.append([record.offset, 1])
-        return True

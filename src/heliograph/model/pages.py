@@ -131,7 +131,7 @@ def pack_integers(columns: Sequence[Sequence[int]]) -> bytes:
         for column in arrays:
             column.byteswap()
     head = json.dumps(["".join(column.typecode for column in arrays), len(columns[0])]).encode()
-    return bytes(cramjam.zstd.compress(head + b"\n" + b"".join(column.tobytes() for column in arrays), 3))
+    return bytes(cramjam.zstd.compress(head + b"\n" + b"".join(column.tobytes() for column in arrays), 9))
 
 
 def unpack_integers(data: bytes) -> list["array[int]"]:
