@@ -74,7 +74,7 @@ def _play(pair: Pair, topic: str, producers: Any, steps: list[Plain | Transactio
         producer.commit_transaction() if step.commit else producer.abort_transaction()
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(_step, min_size=2, max_size=10),
     compact=st.booleans(),
