@@ -188,12 +188,14 @@ class _Snapshot:
         if not isinstance(end, int):
             return NotTranslatable(UNREADABLE, f"the mirror's end is not known: {end}")
         source_start, start = self.source_starts.get((topic, partition)), self.starts.get((mirror, partition))
+        if not isinstance(start, int):
+            return NotTranslatable(UNREADABLE, f"the mirror's start is not known: {start}")
         return _PartitionPair(
             self.sources[topic],
             self.mirrors[mirror],
             partition,
             id_text(self.sources[topic].id),
             source_start if isinstance(source_start, int) else 0,
-            start if isinstance(start, int) else 0,
+            start,
             end,
         )

@@ -1,7 +1,7 @@
-"""A trace of what leases do: fetches, appends, event loop stalls, garbage collections and the leases themselves.
+"""A trace of what leases do: fetches, joining, appends, event loop stalls, garbage collections, and the leases themselves.
 
-`heliograph run --trace FILE` has every lease on this machine append its events to FILE, as lines of Chrome's JSON array
-format: https://ui.perfetto.dev draws it. Without a file every function here returns at once.
+With `heliograph run --trace FILE` every lease appends its events to FILE on its own machine, as lines of Chrome's JSON
+array format: https://ui.perfetto.dev draws it. Without a file every function here returns at once.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 FILE_VARIABLE = "HELIOGRAPH_TRACE"  # in the environment of Spark's Python workers
 _FLUSH_EVERY = 1.0
-_LOOK_EVERY = 0.01
+_CHECK_EVERY = 0.01
 _SHORTEST_STALL = 0.005
 
 _file: TextIO | None = None
@@ -40,18 +40,18 @@ def traced_lease(flow: str, lease: str) -> Iterator[None]:
     except OSError as error:
         _stop(error)
     _write({"ph": "M", "name": "process_name", "args": {"name": f"{flow}: lease process {os.getpid()}"}})
-    gc.callbacks.append(_collected)
+    gc.callbacks.append(_on_gc)
     begin = time.monotonic()
     try:
         yield
     finally:
-        gc.callbacks.remove(_collected)
+        gc.callbacks.remove(_on_gc)
         span("lease", lease, begin)
         _stop()
 
 
 def _stop(error: OSError | None = None) -> None:
-    """A trace that cannot be written must not end a lease."""
+    """Close the trace. If it could not be written, warn; the lease continues."""
     global _file
     file, _file = _file, None
     if error is not None:
@@ -79,16 +79,16 @@ async def watch_loop() -> None:
     flushed = time.monotonic()
     while _file is not None:
         begin = time.monotonic()
-        await asyncio.sleep(_LOOK_EVERY)
-        late = time.monotonic() - begin - _LOOK_EVERY
+        await asyncio.sleep(_CHECK_EVERY)
+        late = time.monotonic() - begin - _CHECK_EVERY
         if late > _SHORTEST_STALL:
-            span("stall", f"stall of {late * 1000:.0f} ms", begin + _LOOK_EVERY)
+            span("stall", f"stall of {late * 1000:.0f} ms", begin + _CHECK_EVERY)
         if begin - flushed > _FLUSH_EVERY and _file is not None:
             flushed = begin
             _flush()
 
 
-def _collected(phase: str, info: dict[str, int]) -> None:
+def _on_gc(phase: str, info: dict[str, int]) -> None:
     global _gc_began
     if phase == "start":
         _gc_began = time.monotonic()

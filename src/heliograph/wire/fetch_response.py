@@ -19,8 +19,8 @@ class Fetched:
     -1 if the broker did not return it.
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
-    offset up to which the log is still the one that was read before; None if it did not diverge. `data` is a view of
-    the whole response, which has `response_size` bytes.
+    offset up to which the log is still the one that was read before; None if it did not diverge. `data` is this
+    partition's part, a view that keeps the whole response of `response_size` bytes in memory.
     """
 
     topic: str
@@ -67,7 +67,7 @@ def _partition(reader: "_Reader", version: int, topic: str) -> Fetched:
         aborted.append((producer_id, first_offset))
         reader.tags()
     if version >= 11:
-        reader.number(_INT)  # the replica to read from, which is asked for by others only
+        reader.number(_INT)  # preferred read replica: only for clients that send a rack
     data = reader.view(reader.length(_INT))
     diverged = None
     if (field := reader.tags().get(_DIVERGING_EPOCH)) is not None:
@@ -95,7 +95,7 @@ class _Reader:
 
     def view(self, size: int) -> memoryview:
         if size > len(self.frame) - self._at:
-            raise ValueError(f"{size} bytes are announced, {len(self.frame) - self._at} are there")
+            raise ValueError(f"{size} bytes announced, only {len(self.frame) - self._at} left")
         self._at += size
         return self.frame[self._at - size : self._at]
 

@@ -1,7 +1,7 @@
 """Joins neighbouring batches into one: small ones, and uncompressed ones that cannot be sent as they are.
 
-A broker and a mirror spend more on each batch than compiled code spends on copying some ten kilobytes, so joining saves
-CPU on both sides. Keys, values, headers, timestamps and order stay.
+A broker and Heliograph spend more on each batch than compiled code spends on copying some ten kilobytes, so joining
+saves CPU on both sides. Keys, values, headers, timestamps and order stay.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ from heliograph.wire.batches import Batch, joined_batch
 from heliograph.wire.kernels.loading import compiled_join
 from heliograph.wire.recode import NONE, codec_of, join_thin
 
-# Measured: an append costs a broker and a mirror together about as much as joining this many bytes in compiled code.
+# Measured: an append costs a broker and Heliograph together about as much as joining this many bytes in compiled code.
 SMALL = 64 * 1024
-# Without compiled code: as much as re-encoding a few dozen records.
+# Compressed, or without compiled code: decoding and encoding more than this costs more than an append.
 THIN = 1024
 PLAIN, STAMPED, HOLES, OVERLAP = range(4)  # as in kernels.joining
-_MOST_RUNS = 4096
+_MAX_RUNS = 4096
 _NO_OFFSET = (1 << 63) - 1
 
 
@@ -34,7 +34,7 @@ class Joined(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class JoinRules:
     limit: int  # size of a joined batch
-    max_batch_bytes: int = 0  # what the mirror takes; 0 if not known to matter
+    max_batch_bytes: int = 0  # what the mirror takes; 0: no known limit
     contiguous: bool = False  # no batch may span a gap between source offsets
     compiled: bool = True
 
@@ -50,7 +50,7 @@ class Joiner:
 
     def join(self, batch: Batch, at: int, done: int, aborted_from: int | None) -> Joined | None:
         """Join the batches from this one on, which is at index `at`, without records before source offset `done`. None
-        if it must go alone. Transactional batches that reach offset `aborted_from` are not joined."""
+        if it is not joined; the caller then handles it alone. Transactional batches that reach offset `aborted_from` are not joined."""
         if batch.magic != 2:
             return None
         if self._compiled is None or codec_of(batch) != NONE:
@@ -92,16 +92,16 @@ class Joiner:
         limit = min(limit, rules.max_batch_bytes or limit)
         left = len(array) - at
         out = np.empty(min(limit, left + left // 8 + 64), np.uint8)
-        runs = np.empty(2 * _MOST_RUNS, np.int64)
+        runs = np.empty(2 * _MAX_RUNS, np.int64)
         until = _NO_OFFSET if aborted_from is None else aborted_from
-        end, size, batches, count, pairs, first_time, last_time, next_source, epoch_and_why = join(
+        end, size, batches, count, pairs, first_time, max_time, next_source, epoch_and_why = join(
             array, at, done, SMALL, limit, rules.contiguous, until, out, runs
         )
         why = epoch_and_why & 3
         if count == 0 or (batches == 1 and why == PLAIN):
             return None
-        made = out[:size] if 2 * size > len(out) else out[:size].copy()  # it is held until it is appended
+        made = out[:size] if 2 * size > len(out) else out[:size].copy()  # frees the rest of `out`
         pair_list = runs[: 2 * pairs].tolist()
         offsets = tuple(zip(pair_list[::2], pair_list[1::2], strict=True))
-        new = joined_batch(made.data, offsets[0][0], epoch_and_why >> 2, first_time, last_time, count)
+        new = joined_batch(made.data, offsets[0][0], epoch_and_why >> 2, first_time, max_time, count)
         return Joined(new, offsets, end, next_source, why)

@@ -15,10 +15,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# --- what Python has no word for: unaligned reads, copies, and the processor's own CRC-32C ---------------------------
+# --- what Python cannot express: unaligned reads, copies, and the processor's own CRC-32C ---------------------------
 
-_INT = ir.IntType(32)
-_LONG = ir.IntType(64)
+_I32 = ir.IntType(32)
+_I64 = ir.IntType(64)
 
 _POLYNOMIAL = 0x82F63B78
 
@@ -53,7 +53,7 @@ def _load_big(_typing: Any, array: Any, at: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         at = _pointer(context, builder, signature.args[0], *arguments)
-        value = builder.load(builder.bitcast(at, _LONG.as_pointer()), align=1)
+        value = builder.load(builder.bitcast(at, _I64.as_pointer()), align=1)
         return builder.bswap(value)
 
     return types.int64(array, at), generate
@@ -65,7 +65,7 @@ def _load_little(_typing: Any, array: Any, at: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         at = _pointer(context, builder, signature.args[0], *arguments)
-        return builder.load(builder.bitcast(at, _LONG.as_pointer()), align=1)
+        return builder.load(builder.bitcast(at, _I64.as_pointer()), align=1)
 
     return types.uint64(array, at), generate
 
@@ -88,10 +88,10 @@ def _crc_of_eight(_typing: Any, _crc: Any, _word: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         crc, word = arguments
         if INSTRUCTION == "llvm.aarch64.crc32cx":
-            kind = ir.FunctionType(_INT, [_INT, _LONG])
+            kind = ir.FunctionType(_I32, [_I32, _I64])
             function = cgutils.get_or_insert_function(builder.module, kind, INSTRUCTION)
-            return builder.zext(builder.call(function, [builder.trunc(crc, _INT), word]), _LONG)
-        kind = ir.FunctionType(_LONG, [_LONG, _LONG])
+            return builder.zext(builder.call(function, [builder.trunc(crc, _I32), word]), _I64)
+        kind = ir.FunctionType(_I64, [_I64, _I64])
         function = cgutils.get_or_insert_function(builder.module, kind, INSTRUCTION)
         return builder.call(function, [crc, word])
 
@@ -144,15 +144,17 @@ def crc32c(data, at, end):
 # --- joining ---------------------------------------------------------------------------------------------------------
 
 _HEADER = 61
-_MOST_PREFIX = 32  # bytes of length, attributes, time and offset before a record
+_MAX_PREFIX = 32  # bytes of length, attributes, time and offset before a record
 _CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 PLAIN, STAMPED, HOLES, OVERLAP = range(4)  # why the first batch cannot be sent as it is, if it cannot
 
 _BYTES = numba.types.Array(numba.uint8, 1, "C")
 _CONST_BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
-_INT = numba.int64
-_SIGNATURE = numba.types.UniTuple(_INT, 9)(_CONST_BYTES, _INT, _INT, _INT, _INT, numba.boolean, _INT, _BYTES, _NUMBERS)
+_NUMBER = numba.int64
+_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(
+    _CONST_BYTES, _NUMBER, _NUMBER, _NUMBER, _NUMBER, numba.boolean, _NUMBER, _BYTES, _NUMBERS
+)
 
 
 @numba.njit(inline="always")
@@ -203,7 +205,7 @@ def _compile(function):
 
 @_compile
 def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
-    """Joins the uncompressed batches from index `at` on. Writes the records to `out`, behind room for a header, and
+    """Joins the uncompressed batches from index `at` on. Writes the records to `out`, after room for a header, and
     (first source offset, count) pairs of them to `runs`.
 
     - `done`: records before this source offset are left out.
@@ -253,30 +255,30 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
         last_before = runs[2 * pairs - 1] if pairs else np.int64(0)
         is_whole = True
         if not is_left_out:
-            behind = at + size
+            batch_end = at + size
             read = at + _HEADER
             for _ in range(records):
-                length, read = _read_varint(data, read, behind)
-                if length < 4 or length > behind - read:
+                length, read = _read_varint(data, read, batch_end)
+                if length < 4 or length > batch_end - read:
                     is_whole = False
                     break
-                stop = read + length
+                record_end = read + length
                 flags = data[read]
-                time, read = _read_varint(data, read + 1, stop)
-                delta, read = _read_varint(data, read, stop)
-                if read > stop:
+                time, read = _read_varint(data, read + 1, record_end)
+                delta, read = _read_varint(data, read, record_end)
+                if read > record_end:
                     is_whole = False
                     break
                 offset = base + delta
                 if offset < done:
-                    read = stop
+                    read = record_end
                     continue
                 time = last_time if attributes & _LOG_APPEND_TIME else first_time + time
                 if count == 0:
                     base_time = max_time = time
-                rest = stop - read
+                rest = record_end - read
                 length = 1 + _varint_size(time - base_time) + _varint_size(count) + rest
-                if written + _MOST_PREFIX + rest > limit or 2 * pairs + 2 > len(runs):
+                if written + _MAX_PREFIX + rest > limit or 2 * pairs + 2 > len(runs):
                     is_whole = False
                     break
                 written = _write_varint(out, written, length)
@@ -285,7 +287,7 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
                 written = _write_varint(out, written, count)
                 _copy(out, written, data, read, rest)
                 written += rest
-                read = stop
+                read = record_end
                 count += 1
                 max_time = max(max_time, time)
                 if offset == expected:
@@ -294,7 +296,7 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
                     runs[2 * pairs], runs[2 * pairs + 1] = offset, 1
                     pairs += 1
                 expected = offset + 1
-            if read != behind:
+            if read != batch_end:
                 is_whole = False
         if not is_whole:
             written, count, pairs, max_time = written_before, count_before, pairs_before, max_before
@@ -306,6 +308,6 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
         batches += 1
         at += size
         next_source = base + last_delta + 1
-        # The lower half, as a signed number.
+        # The lower 32 bits, as a signed number.
         epoch = ((size_and_epoch & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
     return at, written, batches, count, pairs, base_time, max_time, next_source, (epoch << 2) + why

@@ -40,7 +40,7 @@ def load() -> bool:
     begin = time.monotonic()
     try:
         from heliograph.wire.kernels.joining import join
-    except Exception as error:  # numba is missing, or cannot compile or store anything here
+    except Exception as error:  # numba is missing, or cannot compile here
         log.info("compiled loops cannot be used, copying takes more CPU without them: %r", error)
         return False
     _join, _is_started = join, True
