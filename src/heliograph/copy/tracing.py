@@ -1,4 +1,4 @@
-"""A trace of what leases do: fetches, joining, appends, event loop stalls, garbage collections, and the leases themselves.
+"""A trace of what leases do: fetches, joining, appends, event loop stalls, garbage collections, and leases as a whole.
 
 With `heliograph run --trace FILE` every lease appends its events to FILE on its own machine, as lines of Chrome's JSON
 array format: https://ui.perfetto.dev draws it. Without a file every function here returns at once.

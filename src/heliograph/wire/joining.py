@@ -49,8 +49,9 @@ class Joiner:
         self._array: Any = None
 
     def join(self, batch: Batch, at: int, done: int, aborted_from: int | None) -> Joined | None:
-        """Join the batches from this one on, which is at index `at`, without records before source offset `done`. None
-        if it is not joined; the caller then handles it alone. Transactional batches that reach offset `aborted_from` are not joined."""
+        """Join the batches from this one on, which is at index `at`, without records before source offset `done`.
+        Transactional batches that reach offset `aborted_from` are not joined. None if it is not joined: the caller then
+        handles it alone."""
         if batch.magic != 2:
             return None
         if self._compiled is None or codec_of(batch) != NONE:

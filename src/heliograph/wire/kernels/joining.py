@@ -152,9 +152,7 @@ _BYTES = numba.types.Array(numba.uint8, 1, "C")
 _CONST_BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _NUMBER = numba.int64
-_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(
-    _CONST_BYTES, _NUMBER, _NUMBER, _NUMBER, _NUMBER, numba.boolean, _NUMBER, _BYTES, _NUMBERS
-)
+_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(_CONST_BYTES, *[_NUMBER] * 4, numba.boolean, _NUMBER, _BYTES, _NUMBERS)
 
 
 @numba.njit(inline="always")
