@@ -24,7 +24,7 @@ from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
-from heliograph.wire.batches import one_batch, rewrite
+from heliograph.wire.batches import mirror_header, one_batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, encode
 from heliograph.wire.topic_requests import NewTopic, create_topics
@@ -106,7 +106,7 @@ async def _transact(
         places = [(topic, (number * width + turn) % _PARTITIONS) for turn in range(width)]
         await transaction.add(places)
         parts = [
-            (*place, (rewrite(batch, transaction.producer_id, at, transaction.epoch), batch.records))
+            (*place, (mirror_header(batch, transaction.producer_id, at, transaction.epoch), batch.records))
             for place in places
             for at in [transaction.sequence(place, batch.count)]
         ]

@@ -37,7 +37,7 @@ from heliograph.model.pages import IN_INDEX, PAGE, Page, pack_columns
 from heliograph.model.partitions import MirrorPartition
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
-from heliograph.wire.batches import rewrite
+from heliograph.wire.batches import mirror_header
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.offsets import LATEST, delete_before, list_offsets
 from heliograph.wire.recode import ZSTD
@@ -100,7 +100,9 @@ async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None
         connection, at = await client.connection(known.leaders[partition]), 0
         while at < end:
             batch = _batch(min(_FILL, end - at), ZSTD)
-            (answer,) = await append(connection, [(topic, partition, (rewrite(batch, -1, -1), batch.records))], 60.0)
+            (answer,) = await append(
+                connection, [(topic, partition, (mirror_header(batch, -1, -1), batch.records))], 60.0
+            )
             assert not answer.error, answer
             at += batch.count
 

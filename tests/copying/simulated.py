@@ -16,7 +16,7 @@ from heliograph.model.flow import CONTINUE, MIB, Policies
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position, TopicPartition, producer_id
 from heliograph.model.problems import Refusal
-from heliograph.wire.batches import Batch, one_batch, rewrite, sequence
+from heliograph.wire.batches import Batch, mirror_header, one_batch, sequence
 from heliograph.wire.cluster import NO_ID, Metadata, Topic
 from heliograph.wire.recode import Builder, DecodedRecord
 
@@ -33,7 +33,7 @@ def batch(values: Sequence[bytes], offset: int, producer: int = 7, number: int =
     for value in values:
         builder.add(DecodedRecord(0, 1000, b"key", value, []))
     made = builder.build(offset, 0)
-    data = bytearray(rewrite(made, producer, sequence(number)) + bytes(made.records))
+    data = bytearray(mirror_header(made, producer, sequence(number)) + bytes(made.records))
     data[:8] = offset.to_bytes(8, "big")
     return one_batch(memoryview(bytes(data)))
 

@@ -6,7 +6,7 @@ import pytest
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from heliograph.copy.classify import Classified, Rules, classify
-from heliograph.wire.batches import rewrite, split
+from heliograph.wire.batches import mirror_header, split
 from heliograph.wire.kernels import loading
 from heliograph.wire.recode import Builder, DecodedRecord, records_of
 
@@ -31,11 +31,11 @@ def _batch(offsets: list[int], attributes: int = 0, producer: int = -1, size: in
         builder.add(record)
     built = builder.build(first, 7)
     # The compiled builder numbers records without a gap; a broker's cleaner keeps the numbers. Few tests need that.
-    whole = bytearray(rewrite(built._replace(attributes=built.attributes | attributes), producer, 0))
+    whole = bytearray(mirror_header(built._replace(attributes=built.attributes | attributes), producer, 0))
     whole[0:8] = first.to_bytes(8, "big")
     whole[12:16] = (7).to_bytes(4, "big")
     data = bytes(whole) + bytes(built.records)
-    if attributes & 0x10:  # `rewrite` has taken the flag of transactions away
+    if attributes & 0x10:  # `mirror_header` has taken the flag of transactions away
         (batch,) = split(data)
         data = _with_attributes(data, batch.attributes | 0x10)
     return data
@@ -54,7 +54,7 @@ def _marker(offset: int, producer: int, commit: bool) -> bytes:
     builder = Builder(0)
     builder.add(DecodedRecord(0, 5, b"\0\0" + (b"\0\1" if commit else b"\0\0"), b"\0\0\0\0\0\0", []))
     built = builder.build(offset, 7)
-    head = bytearray(rewrite(built, producer, 0))
+    head = bytearray(mirror_header(built, producer, 0))
     head[0:8] = offset.to_bytes(8, "big")
     return _with_attributes(bytes(head) + bytes(built.records), 0x30)
 
@@ -198,7 +198,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
         for record in noise:
             builder.add(record)
         built = builder.build(0, 7)
-        head = bytearray(rewrite(built, -1, 0))
+        head = bytearray(mirror_header(built, -1, 0))
         classified = classify(bytes(head) + bytes(built.records), 0, -1, Rules(max_batch_bytes=3000))
         assert classified.problem is None
         assert all(outgoing.batch.size <= 3000 for outgoing in classified.outgoing)
@@ -274,7 +274,7 @@ def test_records_without_a_timestamp_have_none_when_reencoded() -> None:
         builder.add(DecodedRecord(0, moment, None, b"", []))
     batch = builder.build(0, 0)
     assert [record.timestamp for record in records_of(batch)] == [-1, 5, -1, 9] or batch.base_timestamp == -1
-    (again,) = split(rewrite(batch, -1, 0) + bytes(batch.records))
+    (again,) = split(mirror_header(batch, -1, 0) + bytes(batch.records))
     assert [record.timestamp for record in records_of(again)] == [-1, 5, -1, 9]
 
 
@@ -356,7 +356,7 @@ def test_records_without_a_timestamp_have_none_when_batches_are_joined() -> None
         builder = Builder(0)
         builder.add(DecodedRecord(0, moment, b"k", b"v", []))
         built = builder.build(offset, 7)
-        head = bytearray(rewrite(built, 9, 0))
+        head = bytearray(mirror_header(built, 9, 0))
         head[0:8] = offset.to_bytes(8, "big")
         return _with_attributes(bytes(head) + bytes(built.records), attributes)
 

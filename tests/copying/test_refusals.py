@@ -9,7 +9,7 @@ from copying.lease import copy, only
 from heliograph.copy.work import Outcome
 from heliograph.model.problems import Refusal
 from heliograph.wire.append import append
-from heliograph.wire.batches import rewrite, sequence, split
+from heliograph.wire.batches import mirror_header, sequence, split
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import encode
 from logs import Log, Pair, some_records
@@ -111,7 +111,7 @@ def test_sequences_wrap_without_a_break(pair: Pair, topic: str, wrap: int) -> No
         leader = (await client.metadata([topic])).topics[topic].leaders[0]
         connection = await client.connection(leader)
         for number in range(6):
-            head = rewrite(batch, (1 << 62) + 1, sequence(wrap + number * 20))
+            head = mirror_header(batch, (1 << 62) + 1, sequence(wrap + number * 20))
             (answer,) = await append(connection, [(topic, 0, [head, batch.records])], 10.0)
             assert (answer.error, answer.base_offset) == (0, number * 20)
         client.close()

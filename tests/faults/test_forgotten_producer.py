@@ -17,7 +17,7 @@ from heliograph.model.flow import CONTINUE, FAIL, Flow, Policies, Writing
 from heliograph.model.partitions import MirrorPartition, producer_id
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
-from heliograph.wire.batches import one_batch, rewrite
+from heliograph.wire.batches import mirror_header, one_batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import log_ends
 from heliograph.wire.records import encode
@@ -134,7 +134,7 @@ def test_a_batch_that_is_not_replicated_yet_is_not_sent_again(
 def _land(log: Log, key: MirrorPartition, records: list[Record], number: int) -> None:
     """A batch of ours that lands at the mirror's end, with a number that does not belong there."""
     batch = one_batch(memoryview(encode(records)))
-    data = rewrite(batch, producer_id("A->B", key), number) + bytes(batch.records)
+    data = mirror_header(batch, producer_id("A->B", key), number) + bytes(batch.records)
     (_start, end) = log.bounds(key.mirror)
 
     async def send(client: ClusterClient) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from heliograph.wire.batches import BadBatch, rewrite, sequence, split
+from heliograph.wire.batches import BadBatch, mirror_header, sequence, split
 from heliograph.wire.records import Record, encode
 
 _bytes = st.none() | st.binary(max_size=50)
@@ -20,7 +20,7 @@ _PRODUCER = (1 << 62) + 5
 @given(_records, st.integers(0, 4))
 def test_a_rewritten_batch_is_valid_and_keeps_every_record(records: list[Record], codec: int) -> None:
     (batch,) = split(encode(records, codec))
-    again = bytes(rewrite(batch, _PRODUCER, 77)) + bytes(batch.records)
+    again = bytes(mirror_header(batch, _PRODUCER, 77)) + bytes(batch.records)
     read = MemoryRecords(again).next_batch()
     assert read.validate_crc()
     assert (read.producer_id, read.producer_epoch, read.base_sequence) == (_PRODUCER, 0, 77)
@@ -29,7 +29,7 @@ def test_a_rewritten_batch_is_valid_and_keeps_every_record(records: list[Record]
         (record.timestamp, record.key, record.value, record.headers) for record in records
     ]
     (parsed,) = split(again)
-    assert parsed.intact()
+    assert parsed.has_valid_checksum()
     assert parsed.codec == batch.codec
 
 
@@ -44,7 +44,7 @@ def test_the_checksum_detects_damage() -> None:
     whole = bytearray(encode([Record(0, 1, b"k", b"v" * 50)]))
     whole[-3] ^= 0x40
     (batch,) = split(bytes(whole))
-    assert not batch.intact()
+    assert not batch.has_valid_checksum()
 
 
 def test_an_impossible_length_is_an_error_and_not_an_endless_loop() -> None:
@@ -68,7 +68,7 @@ def test_the_delete_horizon_flag_of_a_compacted_source_is_removed() -> None:
     whole = bytearray(encode([Record(0, 1, b"k", None)]))
     whole[22] |= 0x40
     (batch,) = split(bytes(whole))
-    (sent,) = split(rewrite(batch, _PRODUCER, 0) + bytes(batch.records))
+    (sent,) = split(mirror_header(batch, _PRODUCER, 0) + bytes(batch.records))
     assert sent.attributes & 0x40 == 0
     assert sent.base_timestamp == batch.base_timestamp
 

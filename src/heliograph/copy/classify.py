@@ -101,8 +101,8 @@ class Classified:
         """Keep nothing of the response that the batches were received in."""
         for outgoing in self.outgoing:
             if not outgoing.has_own_bytes:
-                outgoing.batch, outgoing.is_copied = outgoing.batch.copied(), True
-        self.aborted = [batch.copied() for batch in self.aborted]
+                outgoing.batch, outgoing.is_copied = outgoing.batch.with_own_bytes(), True
+        self.aborted = [batch.with_own_bytes() for batch in self.aborted]
 
 
 class _TooLarge(Exception):
@@ -150,9 +150,9 @@ class _Work:
         self._aborting: set[int] = set()
         self._refused_records = refused_records
         # Where records may be refused or must be sent singly, or sizes matter, each record is looked at.
-        self._joins_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
+        self._adds_whole_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
         self._may_join = bool(rules.join_up_to) and not (refused_records or rules.send_singly_until)
-        self._joint: OpenBatch | None = None
+        self._open: OpenBatch | None = None
         self.done = out.next_source
 
     def take_all(self, data: memoryview) -> None:
@@ -190,13 +190,13 @@ class _Work:
         if batch.magic != 2:
             self._recode(batch, OLD_FORMAT)
         # The header is rewritten, checksum included: damage must be found before that hides it.
-        elif not batch.intact():
+        elif not batch.has_valid_checksum():
             raise BadBatch("the checksum does not match")
         elif self._invisible(batch):
             self._skip(batch)
         elif why := self._reencode_reason(batch):
             self._recode(batch, why)
-        elif not (self._better_joined(batch) and self._recoded(batch)):
+        elif not (self._better_joined(batch) and self._try_recode(batch)):
             self._send(batch)
         self.done = batch.next_offset
         self.out.epoch = batch.leader_epoch
@@ -216,7 +216,7 @@ class _Work:
             return True
         return self._rules.committed_only and batch.producer_id in self._aborting
 
-    def _recoded(self, batch: Batch) -> bool:
+    def _try_recode(self, batch: Batch) -> bool:
         """Re-encode it if it can be decoded: what can be sent as it is need not be."""
         try:
             self._recode(batch, THIN)
@@ -226,7 +226,7 @@ class _Work:
 
     def _better_joined(self, batch: Batch) -> bool:
         """Small batches of a transaction are seldom alone; the others have been joined by `_join`."""
-        return batch.size <= _THIN and bool(self._rules.join_up_to) and (self._joint is not None or batch.transactional)
+        return batch.size <= _THIN and bool(self._rules.join_up_to) and (self._open is not None or batch.transactional)
 
     def _reencode_reason(self, batch: Batch) -> str:
         """Why it cannot be sent as it is; empty if it can."""
@@ -254,17 +254,22 @@ class _Work:
         codec = codec_of(batch)
         if codec == ZSTD and not self._rules.zstd:
             codec = LZ4
-        if self._rules.preserve_offsets and self._joint is not None and not self._joint.reaches(batch.base_offset):
+        if self._rules.preserve_offsets and self._open is not None and not self._open.reaches(batch.base_offset):
             self.flush()
-        joint = self._joint
-        if joint is not None and (joint.codec != codec or joint.size + batch.size > self._rules.join_up_to):
+        current = self._open
+        if current is not None and (current.codec != codec or current.size + batch.size > self._rules.join_up_to):
             self.flush()
-            joint = None
-        if joint is None:
-            joint = self._joint = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+            current = None
+        if current is None:
+            current = self._open = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
         whole = batch.dense or not self._rules.preserve_offsets
-        if batch.magic == 2 and self._joins_batches and whole and joint.builder.add_batch(batch, self.done, joint.runs):
-            joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
+        if (
+            batch.magic == 2
+            and self._adds_whole_batches
+            and whole
+            and current.builder.add_batch(batch, self.done, current.runs)
+        ):
+            current.next_source, current.epoch = batch.next_offset, batch.leader_epoch
             return
         for record in list(records_of(batch)):  # all or, if it is damaged, none
             if record.offset < self.done:
@@ -272,48 +277,52 @@ class _Work:
             if record.offset in self._refused_records:
                 self.out.left_out.append(LeftOut(record, self._refused_records[record.offset]))
                 continue
-            apart = self._rules.preserve_offsets and not joint.reaches(record.offset)
-            if apart or (joint.runs and joint.runs[0][0] < self._rules.send_singly_until) or not joint.add(record):
-                self._close(joint, record.offset)
-                joint = self._joint = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
-                joint.add(record)
-            joint.epoch = batch.leader_epoch
-        joint.next_source, joint.epoch = batch.next_offset, batch.leader_epoch
+            apart = self._rules.preserve_offsets and not current.reaches(record.offset)
+            if (
+                apart
+                or (current.runs and current.runs[0][0] < self._rules.send_singly_until)
+                or not current.add(record)
+            ):
+                self._close(current, record.offset)
+                current = self._open = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+                current.add(record)
+            current.epoch = batch.leader_epoch
+        current.next_source, current.epoch = batch.next_offset, batch.leader_epoch
 
     def _skip(self, batch: Batch) -> None:
         """Leave a batch out: what came before it now reaches past it."""
         if self._rules.preserve_offsets and batch.count and not batch.control:
             self.out.aborted.append(batch)
-        if self._joint is not None and self._joint.builder.count:
-            self._joint.next_source, self._joint.epoch = batch.next_offset, batch.leader_epoch
+        if self._open is not None and self._open.builder.count:
+            self._open.next_source, self._open.epoch = batch.next_offset, batch.leader_epoch
         elif self.out.outgoing:
             self.out.outgoing[-1].next_source, self.out.outgoing[-1].epoch = batch.next_offset, batch.leader_epoch
         self.out.next_source = batch.next_offset
 
     def flush(self) -> None:
         """Close the batch that is being joined."""
-        if self._joint is not None:
-            joint, self._joint = self._joint, None
-            self._close(joint, joint.next_source)
+        if self._open is not None:
+            current, self._open = self._open, None
+            self._close(current, current.next_source)
 
-    def _close(self, joint: OpenBatch, next_source: int) -> None:
+    def _close(self, current: OpenBatch, next_source: int) -> None:
         self.out.next_source = max(self.out.next_source, next_source)
-        if not joint.builder.count:
+        if not current.builder.count:
             return
-        batch = joint.builder.build(joint.runs[0][0], joint.epoch)
+        batch = current.builder.build(current.runs[0][0], current.epoch)
         if not self._rules.max_batch_bytes or batch.size <= self._rules.max_batch_bytes:
-            runs = tuple((first, count) for first, count in joint.runs)
-            self._emit(OutgoingBatch(batch, runs, next_source, joint.epoch, joint.why))
+            runs = tuple((first, count) for first, count in current.runs)
+            self._emit(OutgoingBatch(batch, runs, next_source, current.epoch, current.why))
             return
         records = list(records_of(batch))
-        offsets = [first + number for first, count in joint.runs for number in range(count)]
+        offsets = [first + number for first, count in current.runs for number in range(count)]
         originals = [record._replace(offset=offset) for record, offset in zip(records, offsets, strict=True)]
         if len(originals) == 1:
             self._too_large(originals[0], batch.size, next_source)
             return
         half = len(originals) // 2
         for part, until in ((originals[:half], originals[half].offset), (originals[half:], next_source)):
-            smaller = OpenBatch(joint.codec, self._rules.max_batch_bytes, joint.epoch, joint.why)
+            smaller = OpenBatch(current.codec, self._rules.max_batch_bytes, current.epoch, current.why)
             for record in part:
                 smaller.add(record)
             self._close(smaller, until)

@@ -1,4 +1,7 @@
-"""Listens for the driver's commands to one lease."""
+"""Listens for the driver's commands to one lease: more time, other partitions, log levels, or its end.
+
+`copy/signals` has the kinds of commands, `copy/copier` carries them out.
+"""
 
 import asyncio
 import logging

@@ -23,7 +23,7 @@ from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.offset_layout import Gap
 from heliograph.model.partitions import derived_id
 from heliograph.wire.append import append
-from heliograph.wire.batches import BadBatch, Batch, rewrite
+from heliograph.wire.batches import BadBatch, Batch, mirror_header
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 from heliograph.wire.offsets import LATEST, list_offsets
@@ -269,7 +269,7 @@ class GapFiller:
         for batch in _all_but_the_last(part.gap):
             self._check_deadline()
             sequence = transaction.sequence(part.partition, batch.count)
-            header = rewrite(batch, transaction.producer_id, sequence, transaction.epoch)
+            header = mirror_header(batch, transaction.producer_id, sequence, transaction.epoch)
             batches = [(*part.partition, (header, batch.records))]
             (answer,) = await append(connection, batches, self._target.cluster.request_timeout, transaction.name)
             if answer.error:

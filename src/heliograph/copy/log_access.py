@@ -116,5 +116,5 @@ def _holding(data: memoryview, offset: int) -> Batch | None:
     """The first batch that ends after an offset."""
     for batch in split(data):
         if batch.next_offset > offset:
-            return batch.copied()
+            return batch.with_own_bytes()
     return None

@@ -10,7 +10,7 @@ from heliograph.copy.classify import OutgoingBatch
 from heliograph.copy.offset_layout import Gap, Step
 from heliograph.copy.write_ahead import WriteAheadQueue
 from heliograph.model.intervals import Interval, Intervals
-from heliograph.wire.batches import Batch, rewrite, sequence
+from heliograph.wire.batches import Batch, mirror_header, sequence
 
 # A broker remembers the last five batches of a producer: any of them can be sent again without being added twice.
 _MAX_IN_FLIGHT = 5
@@ -131,7 +131,7 @@ class SendQueue:
 
     def header(self, batch: Batch, mirror_offset: int) -> bytes:
         """The batch header with our producer id, and the sequence number that belongs to this mirror offset."""
-        return rewrite(batch, self.producer_id, sequence(mirror_offset - self.foreign_offsets_before))
+        return mirror_header(batch, self.producer_id, sequence(mirror_offset - self.foreign_offsets_before))
 
     def settle(self, sent: Sent) -> None:
         """The response for this batch has arrived, or never will."""

@@ -30,7 +30,7 @@ class FlowSupervisor:
     """A flow without parts is paused: nothing of it runs and it has no connections, but its positions and tasks are
     known.
 
-    `trouble` is why the flow does not run as configured; empty if it does. It is retried at intervals."""
+    `trouble` is why the flow does not run as configured; empty if it does. The flow is then retried every 10 s."""
 
     def __init__(self, flow: Flow, make_runner: MakeRunner, wait_for_spark: Callable[[], Awaitable[None]]) -> None:
         self.wanted: Flow | None = flow
@@ -53,9 +53,9 @@ class FlowSupervisor:
             self.wanted = flow
             self._changed.set()
 
-    def restart(self, itself: bool, leases: Collection[int]) -> None:
-        """`itself`: prepare everything again. `leases`: those that are to end and start again."""
-        self._restart = self._restart or itself
+    def restart(self, whole_flow: bool, leases: Collection[int]) -> None:
+        """`whole_flow`: prepare everything again. `leases`: those that are to end and start again."""
+        self._restart = self._restart or whole_flow
         self._leases_to_restart |= set(leases)
         self._changed.set()
 
@@ -143,10 +143,10 @@ class FlowSupervisor:
                 async with asyncio.timeout(_RETRY_INTERVAL if self.trouble else None):
                     await self._changed.wait()
 
-    def _note_failure(self, wanted: Flow | None, trouble: str, bug: Exception | None) -> None:
-        if trouble != self.trouble and (wanted is not None or bug is not None):
+    def _note_failure(self, wanted: Flow | None, trouble: str, unexpected: Exception | None) -> None:
+        if trouble != self.trouble and (wanted is not None or unexpected is not None):
             text = f"does not run and will be tried again: {trouble.removeprefix(f'{self.name}: ')}"
-            emit(log, FlowEvent(self.name, text, logging.ERROR), bug)
+            emit(log, FlowEvent(self.name, text, logging.ERROR), unexpected)
         self.trouble = trouble
 
     async def _apply(self, flow: Flow | None, tasks: asyncio.TaskGroup) -> None:

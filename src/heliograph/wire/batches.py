@@ -1,7 +1,7 @@
 """Record batches as bytes: finds them, reads their headers, writes the header that a mirror needs.
 
 Nothing here decodes a record. The layout (61 bytes of header) is Kafka's DefaultRecordBatch; the broker's rules
-that decide what must change are in the docstring of `rewrite`.
+that decide what must change are in the docstring of `mirror_header`.
 """
 
 import struct
@@ -85,11 +85,11 @@ class Batch(NamedTuple):
         """Whether every offset from first to last has a record; not so after compaction."""
         return self.count == self.last_offset_delta + 1
 
-    def copied(self) -> "Batch":
+    def with_own_bytes(self) -> "Batch":
         """With bytes of its own, so that the rest of what was fetched need not be kept in memory."""
         return self._replace(data=memoryview(bytes(self.data)))
 
-    def intact(self) -> bool:
+    def has_valid_checksum(self) -> bool:
         return crc32c(self.data[_CRC_FROM:]) == self.crc
 
     def same_records(self, other: "Batch") -> bool:
@@ -135,7 +135,8 @@ def one_batch(data: memoryview) -> Batch:
 def joined_batch(
     data: memoryview, base_offset: int, leader_epoch: int, base_timestamp: int, max_timestamp: int, count: int
 ) -> Batch:
-    """Writes a header before the records in `data`. Its checksum is 0: `rewrite` makes the one that is sent."""
+    """Fills in the header at the start of `data`, before its records. Its checksum is 0: the header that is sent comes
+    from `mirror_header`."""
     fields = 0, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count
     _BEFORE_CRC.pack_into(data, 0, base_offset, len(data) - LOG_OVERHEAD, leader_epoch, 2, 0)
     _AFTER_CRC.pack_into(data, _CRC_FROM, *fields)
@@ -147,8 +148,10 @@ def sequence(offset: int) -> int:
     return offset % SEQUENCES
 
 
-def rewrite(batch: Batch, producer_id: int, base_sequence: int, transaction_epoch: int | None = None) -> bytes:
+def mirror_header(batch: Batch, producer_id: int, base_sequence: int, transaction_epoch: int | None = None) -> bytes:
     """The header to send before `batch.records`; with an epoch, as part of that producer's transaction.
+
+    The sequence number belongs to the mirror offset, so a broker refuses a batch that is sent again elsewhere.
 
     - baseOffset must be 0 (INVALID_RECORD otherwise); the leader epoch is overwritten by the broker.
     - The producer fields become ours: the source's would be taken for a retry of a local producer, or be refused.

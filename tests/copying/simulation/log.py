@@ -49,7 +49,7 @@ class Log:
     def append(self, data: bytes) -> tuple[int, int]:
         """What a producer has sent: error code and base offset."""
         new = placed(data, self.end, self.epoch)
-        assert new.intact(), "a broker would say CORRUPT_MESSAGE"
+        assert new.has_valid_checksum(), "a broker would say CORRUPT_MESSAGE"
         assert new.count == new.last_offset_delta + 1, "a broker would say INVALID_RECORD"
         if new.size > self.largest:
             return MESSAGE_TOO_LARGE, -1
