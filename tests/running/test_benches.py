@@ -45,8 +45,9 @@ def test_a_ledger_with_some_history_is_measured() -> None:
 def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; results = bench.shortest();"
-        "copied = sorted((copy.tool, copy.records > 0 and copy.peak_memory > 0) for copy in results.copies);"
+        "copied = sorted((copy.tool, copy.peak_memory > 0) for copy in results.copies);"
         "print(results.failures(), copied)"
     )
-    # Not the CPU time: so short a copy may take less than the kernel's clock can tell.
+    # Neither CPU time nor the records since the first look: so short a copy may end before that, and take less than the
+    # kernel's clock can tell.
     assert program_said("-c", program).splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"
