@@ -1,22 +1,13 @@
 """A lease that has written down more than it keeps in memory, or whose journal is gone, finds its position anyway."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from copying.simulation.batches import Producer
 from copying.simulation.clock import BEGINNING
-from copying.simulation.world import LEDGER, MIRROR, Choices, Running, World
+from copying.simulation.world import LEDGER, MIRROR, Running, World
 
 _NOW = int(BEGINNING * 1000)
 _NOT_LEADER = 6
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    one = World(Choices())
-    yield one
-    one.close()
 
 
 def _write(world: World, count: int) -> None:

@@ -1,21 +1,10 @@
 """The ledger's journal after an unclean election: truncated, and written again by others before anybody looks."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from copying.simulation.world import LEDGER, PLACE, Choices, World
+from copying.simulation.world import LEDGER, PLACE, World
 from heliograph.copy.ledger import Ledger
 from heliograph.model.intervals import Interval
 from heliograph.model.ledger_records import JOURNAL, JournalEntry
 from heliograph.wire.cluster import ClusterClient
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    created = World(Choices())
-    yield created
-    created.close()
 
 
 def _ledger(world: World, name: str) -> Ledger:

@@ -164,7 +164,9 @@ def test_a_joined_batch_is_never_beyond_the_limit_and_nothing_is_left_out(
         batch = starts[at]
         joined = None if batch.attributes & 7 else joiner.join(batch, at, 0, None)
         if joined is None:
-            records += [] if batch.control or batch.attributes & 7 else [tuple(one)[1:] for one in records_of(batch)]
+            records += (
+                [] if batch.control or batch.attributes & 7 else [tuple(record)[1:] for record in records_of(batch)]
+            )
             at += batch.size
             continue
         largest = max_batch_bytes or max(limit, batch.size + batch.size // 4 + 64)

@@ -25,7 +25,7 @@ async def settle_limits(
         limits = {name: int(configs[name].value or 0) for name in LIMITS}
         of_mirror = [cursor for cursor in unsettled if cursor.key.mirror == mirror]
         for cursor in of_mirror:
-            if cursor.limits.refused_join_bytes:
+            if cursor.limits.has_refused_join:
                 cursor.limits.settle_join_size(min(limits.values()))
         concerned = [cursor for cursor in of_mirror if cursor.limits.refused_batch_bytes]
         needed = max((cursor.limits.refused_batch_bytes for cursor in concerned), default=0)

@@ -29,7 +29,7 @@ from heliograph.wire.recode import LZ4, ZSTD, DecodedRecord, codec_of, is_abort,
 # Why a batch was re-encoded, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
 TOO_LARGE, REFUSED, NO_ZSTD, THIN = "too-large", "refused", "no-zstd", "thin"
-_JOIN_REASONS = (THIN, STAMPED, HOLES, OVERLAP)  # by number, see wire.joining
+_JOIN_REASONS = (THIN, STAMPED, HOLES, OVERLAP)  # by number, see wire.kernels.joining
 REENCODE_REASONS = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
 
 

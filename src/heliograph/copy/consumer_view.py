@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 
 from heliograph.copy.classify import Classified, OutgoingBatch, Rules, classify
 from heliograph.model.partitions import TopicPartition
@@ -52,16 +51,18 @@ async def visible(
     connection = await client.connection(topic.leaders[partition])
     rules = Rules(committed_only, join_up_to=0)
     isolation = READ_COMMITTED if committed_only else READ_UNCOMMITTED
+    limits = Limits(_CHUNK, max_wait=1.0)
     while start < end:
         wanted = FetchPartition(topic.name, topic.id, partition, start, _CHUNK)
-        (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0), isolation)
+        (got,) = await fetch(connection, [wanted], limits, isolation)
         if got.error:
             raise BrokerError(got.error)
         classified = classify(got.data, start, -1, rules, got.aborted)
         if committed_only and not got.data:
             # The broker returns nothing where compaction has left no batch before an open transaction.
-            (got,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0), READ_UNCOMMITTED)
-            if any(batch.base_offset >= end for batch in islice(split(got.data), 1)):
+            (got,) = await fetch(connection, [wanted], limits, READ_UNCOMMITTED)
+            following = next(split(got.data), None)
+            if following is not None and following.base_offset >= end:
                 classified = replace(classified, next_source=end)
         yield classified
         if classified.problem is not None or classified.next_source == start:

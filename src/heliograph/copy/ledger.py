@@ -233,7 +233,6 @@ class Ledger:
             await self._take_entry(from_record(record.key, record.value), record, author)
 
     async def _take_entry(self, entry: JournalEntry, record: Record, author: Author) -> None:
-        self._last_key = record.key
         state = self._memory.state(entry.partition, entry.mirror_id)
         if record.offset <= state.written or not state.accepts(entry, author):
             return
@@ -281,28 +280,31 @@ class Ledger:
         if not entries:
             return []
         # Numbered before anything else runs: of two entries of one author the one that was given later counts.
-        records = [Record(0, now(), *to_record(entry, self._author, next(self._numbers))) for entry in entries]
+        authors = [Author(self._author, next(self._numbers)) for _entry in entries]
+        moment = now()
+        records = [
+            Record(0, moment, *to_record(entry, author.name, author.number))
+            for entry, author in zip(entries, authors, strict=True)
+        ]
         keys = [record.key or b"" for record in records]
         self._awaited.update(dict.fromkeys(keys, False))
         try:
             topic = await own_topic(self._target, self.topic)
             offsets = await append_records(self._target, topic, JOURNAL, records)
             async with self.reading:
-                await self._take_own(topic, entries, records, offsets)
+                if self._follow(topic, offsets):
+                    for entry, record, offset, author in zip(entries, records, offsets, authors, strict=True):
+                        await self._take_entry(entry, replace(record, offset=offset), author)
+                    self.next_offset, self._last_key = offsets[-1] + 1, keys[-1]
+                else:  # entries of others before own ones decide whether these count
+                    await self.catch_up_locked()
             return [self._awaited[key] for key in keys]
         finally:
             for key in keys:
                 del self._awaited[key]
 
-    async def _take_own(
-        self, topic: Topic, entries: Sequence[JournalEntry], records: Sequence[Record], offsets: Sequence[int]
-    ) -> None:
-        """Read own entries, with those of others before them: these decide whether own ones count."""
-        # Only a new leader can have lost records: then others may have written in their place.
+    def _follow(self, topic: Topic, offsets: Sequence[int]) -> bool:
+        """Whether these offsets come right after what was read. Not so under a new leader, which can have lost records:
+        then others may have written in their place."""
         is_same = self._is_read and (id_text(topic.id), topic.epochs.get(JOURNAL, -1)) == (self._topic_id, self._epoch)
-        if is_same and list(offsets) == list(range(self.next_offset, self.next_offset + len(records))):
-            for entry, record, offset in zip(entries, records, offsets, strict=True):
-                await self._take_entry(entry, replace(record, offset=offset), about(record.key or b"")[1])
-            self.next_offset += len(records)
-        else:
-            await self.catch_up_locked()
+        return is_same and list(offsets) == list(range(self.next_offset, self.next_offset + len(offsets)))

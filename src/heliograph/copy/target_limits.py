@@ -9,7 +9,7 @@ from heliograph.copy.classify import Rules
 class TargetLimits:
     max_batch_bytes: int = 0  # 0: not known to matter
     refused_batch_bytes: int = 0  # the size of a batch that the mirror refused
-    refused_join_bytes: int = 0  # likewise, of one that was joined or re-encoded
+    has_refused_join: bool = False  # it refused one that was joined or re-encoded
     join_up_to: int = 0  # batches are joined up to this size only; 0: not known to matter
     refused_records: dict[int, str] = field(default_factory=dict)  # source offsets that the target refuses, and why
     send_singly_until: int = 0  # source offset up to which records are sent one by one, to find those it refuses
@@ -28,17 +28,17 @@ class TargetLimits:
     def refuse_batch(self, size: int, is_reencoded: bool) -> None:
         """The mirror refuses a batch of this size. If it was joined, smaller ones may do."""
         if is_reencoded and not self.join_up_to:
-            self.refused_join_bytes = max(self.refused_join_bytes, size)
+            self.has_refused_join = True
         else:
             self.refused_batch_bytes = max(self.refused_batch_bytes, size)
 
     @property
     def is_settled(self) -> bool:
         """Whether no refusal waits for a look at the mirror's limits."""
-        return not self.refused_batch_bytes and not self.refused_join_bytes
+        return not self.refused_batch_bytes and not self.has_refused_join
 
     def settle_join_size(self, join_up_to: int) -> None:
-        self.join_up_to, self.refused_join_bytes = join_up_to, 0
+        self.join_up_to, self.has_refused_join = join_up_to, False
 
     def settle_batch_size(self, max_batch_bytes: int) -> None:
         self.max_batch_bytes = max_batch_bytes

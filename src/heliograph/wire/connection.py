@@ -267,15 +267,16 @@ def _decoder(response: Any, version: int) -> Decode:
 
 def _tags_end(frame: memoryview) -> int:
     """Where the tagged fields of the response header end (almost always one zero byte)."""
-    count, at = _uvarint(frame, 0)
+    count, at = read_uvarint(frame, 0)
     for _ in range(count):
-        _tag, at = _uvarint(frame, at)
-        size, at = _uvarint(frame, at)
+        _tag, at = read_uvarint(frame, at)
+        size, at = read_uvarint(frame, at)
         at += size
     return at
 
 
-def _uvarint(data: memoryview, at: int) -> tuple[int, int]:
+def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
+    """An unsigned varint and the index after it."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -5,6 +5,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from heliograph.wire.connection import read_uvarint
+
 _FLEXIBLE = 12  # from this version on lengths are varints, and there are tagged fields
 _BY_ID = 13  # from this version on topics have their ids instead of names
 _SHORT, _INT, _LONG = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
@@ -115,11 +117,5 @@ class _Reader:
         return {self._varint(): self.view(self._varint()) for _ in range(self._varint())}
 
     def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.frame[self._at]
-            self._at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
+        value, self._at = read_uvarint(self.frame, self._at)
+        return value

@@ -16,7 +16,7 @@ from heliograph.wire.recode import NONE, codec_of, join_thin
 SMALL = 64 * 1024
 # Compressed, or without compiled code: decoding and encoding more than this costs more than an append.
 THIN = 1024
-PLAIN, STAMPED, HOLES, OVERLAP = range(4)  # as in kernels.joining
+PLAIN = 0  # it could be sent as it is; kernels.joining has the other numbers
 _MAX_RUNS = 4096
 _NO_OFFSET = (1 << 63) - 1
 
@@ -28,7 +28,7 @@ class Joined(NamedTuple):
     runs: Sequence[tuple[int, int]]  # (first source offset, count)
     end: int  # index in the data after the last of them
     next_source: int
-    why: int  # for its first batch: PLAIN if it could be sent as it is
+    why: int  # its first batch cannot be sent as it is, or PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,8 @@ class Joiner:
         thin = join_thin(self._data, at, THIN, self._rules.limit)
         if thin is None:
             return None
-        made = thin.batch
-        next_source = made.base_offset + made.count
-        return Joined(made, ((made.base_offset, made.count),), thin.end, next_source, PLAIN)
+        made, end = thin
+        return Joined(made, ((made.base_offset, made.count),), end, made.base_offset + made.count, PLAIN)
 
     def _join_compiled(
         self,

@@ -72,15 +72,9 @@ def is_abort(batch: Batch) -> bool:
     return marker is not None and marker.key is not None and marker.key[2:4] == _ABORT
 
 
-class Joined(NamedTuple):
-    """A batch made of several, and the index in the data after the last of them."""
-
-    batch: Batch
-    end: int
-
-
-def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None:
-    """Joins the consecutive small batches from index `at` on, up to a size; None if there is only one.
+def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> tuple[Batch, int] | None:
+    """Joins the consecutive small batches from index `at` on, up to a size. Returns the batch and the index after the
+    last of them; None if there is only one.
 
     Only batches that could be copied as they are: complete, of format 2, with the same compression and no other flag.
     For speed this does the work of `records_of` and `Builder` in one loop.
@@ -119,7 +113,7 @@ def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> Joined | None
     if batches < 2:
         return None
     builder.count, builder.codec = count, codec
-    return Joined(builder.build(first, epoch), at)
+    return builder.build(first, epoch), at
 
 
 class Builder:
