@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from heliograph.config import ConfigError
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.secrets import HIDDEN, Secret, is_secret, shown
+from heliograph.config.declare.secrets import is_reference, is_secret, shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.read.mm2_file import from_properties
 from heliograph.config.read.properties import parse
 from heliograph.config.read.tree import json_tree, yaml_trees
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.resolve.posted import connector
+from heliograph.model.secret import HIDDEN, Secret
 
 from .files import FILE, MINIMAL
 
@@ -177,4 +178,4 @@ def test_the_class_of_a_provider_is_not_a_secret() -> None:
     ],
 )
 def test_a_reference_may_be_shown_and_a_literal_may_not(text: str, reference: bool) -> None:
-    assert Secret(text).is_reference() is reference
+    assert is_reference(Secret(text)) is reference

@@ -42,8 +42,8 @@ class Copier:
     def __init__(self, work: Work, attempt: int = 0) -> None:
         self._work = work
         flow = work.flow
-        self._source = ClusterClient(flow.source)
-        self._target = ClusterClient(flow.target)
+        self._source = ClusterClient(flow.reader or flow.source)
+        self._target = ClusterClient(flow.writer or flow.target)
         self._clock = LeaseClock(work.seconds, attempt)
         self._stop = asyncio.Event()
         self._tasks = Tasks(self._stop.set)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 from heliograph.model.names import Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, selected, why_left_out
+from heliograph.model.security import UNSECURED, Security
 
 MIB = 1024 * 1024
 
@@ -30,12 +31,13 @@ DEFAULT_CONFIG_PROPERTIES_EXCLUDE = NameFilter(
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A Kafka cluster and how to reach it."""
+    """A Kafka cluster and how a client reaches it."""
 
     alias: str
     bootstrap_servers: tuple[tuple[str, int], ...]
     client_id: str = "heliograph"
     request_timeout: float = 30.0
+    security: Security = UNSECURED
 
 
 FAIL, CONTINUE = "fail", "continue"
@@ -158,7 +160,10 @@ _CHANGEABLE = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSettings:
     """How leases copy. Running leases restart when one of these changes: a setting that leases use belongs here, or to
-    what needs a new runner (see `Flow.needs_new_runner`)."""
+    what needs a new runner (see `Flow.needs_new_runner`).
+
+    Leases may log in as others than the driver does: `reader` is the source as the consumer of records reaches it,
+    `writer` the target as their producer does; None: as the driver."""
 
     reading: Reading = Reading()
     writing: Writing = Writing()
@@ -167,6 +172,8 @@ class LeaseSettings:
     max_bytes_per_second: int = 0  # 0: no limit
     may_raise_limits: bool = True  # may change a mirror's settings where a source's records need it
     policies: Policies = Policies()
+    reader: Cluster | None = None
+    writer: Cluster | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +182,8 @@ class Flow(LeaseSettings):
 
     `parts` says what of it runs: a flow that is not enabled still writes heartbeats, and MM2's connectors can be
     deployed one by one. `least_partitions` is how many a mirror has even if its source topic has fewer.
+
+    `source` and `target` are the clusters as the driver's clients reach them.
     """
 
     source: Cluster

@@ -6,9 +6,9 @@ A value becomes a `Secret` when its file is read, and stays one until `reveal()`
 import re
 from typing import TypeAlias, TypeVar
 
-T = TypeVar("T")
+from heliograph.model.secret import Secret
 
-HIDDEN = "[hidden]"
+T = TypeVar("T")
 
 # Also `credentials` and `private.key`, but for the names that Kafka has for a client's id and for the path of a file.
 _SECRET_WORDS = re.compile(
@@ -22,41 +22,17 @@ _JAAS_LOGIN = re.compile(r"\s*[\w.$]+\s+(required|requisite|sufficient|optional)
 _JAAS_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;]+))')
 
 
-class Secret:
-    """Shows nothing as repr, str, format and in a traceback's locals; JSON refuses it. Pickling keeps the text."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        return self._text
-
-    def is_reference(self) -> bool:
-        """Whether the text only says where the secret is (`${env:NAME}`), so that it may be shown."""
-        rest = REFERENCE.sub("", self._text).strip()
-        if not rest or rest == self._text.strip():
-            return not rest
-        # A JAAS login such as `... required username="me" password="${env:NAME}";`
-        if _JAAS_LOGIN.match(self._text) is None:
-            return False
-        options = [(option[1], "".join(filter(None, option.groups()[1:]))) for option in _JAAS_OPTION.finditer(rest)]
-        return bool(options) and not any(
-            value for name, value in options if is_secret(name) or name.startswith("user_")
-        )
-
-    def __repr__(self) -> str:
-        return HIDDEN
-
-    def __format__(self, form: str) -> str:
-        return format(HIDDEN, form)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash((Secret, self._text))
+def is_reference(secret: Secret) -> bool:
+    """Whether the text only says where the secret is (`${env:NAME}`), so that it may be shown."""
+    text = secret.reveal()
+    rest = REFERENCE.sub("", text).strip()
+    if not rest or rest == text.strip():
+        return not rest
+    # A JAAS login such as `... required username="me" password="${env:NAME}";`
+    if _JAAS_LOGIN.match(text) is None:
+        return False
+    options = [(option[1], "".join(filter(None, option.groups()[1:]))) for option in _JAAS_OPTION.finditer(rest)]
+    return bool(options) and not any(value for name, value in options if is_secret(name) or name.startswith("user_"))
 
 
 Value: TypeAlias = str | Secret
@@ -75,7 +51,7 @@ def hide(name: str, value: T) -> T | Secret:
 
 
 def is_literal_secret(value: Value) -> bool:
-    return isinstance(value, Secret) and not value.is_reference()
+    return isinstance(value, Secret) and not is_reference(value)
 
 
 def reveal(value: Value) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from heliograph.config.declare.secrets import Secret
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position, repeated
 from heliograph.config.read.connector import ConnectorFile, from_config
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Node, Table
+from heliograph.model.secret import Secret
 
 
 def connectors(file: str, tree: Node, stem: str) -> ConnectorFile:

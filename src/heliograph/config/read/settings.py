@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope, SettingLocation
-from heliograph.config.declare.secrets import Secret
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ConfigNotice, position
 from heliograph.config.read.entry import FileEntry, SettingKey, keys_of
 from heliograph.config.read.providers import Provider, references, resolve
+from heliograph.model.secret import Secret
 
 T = TypeVar("T")
 

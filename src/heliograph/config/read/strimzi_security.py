@@ -8,10 +8,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from heliograph.config.declare.secrets import Secret, Value, hide
+from heliograph.config.declare.secrets import Value, hide
 from heliograph.config.messages import ConfigError, ConfigNotice, position
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Table
+from heliograph.model.secret import Secret
 
 _LOGIN = "org.apache.kafka.common.security"
 _SASL = {

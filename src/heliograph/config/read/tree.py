@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from heliograph.config.declare.secrets import Secret, hide
+from heliograph.config.declare.secrets import hide
 from heliograph.config.messages import ConfigError
+from heliograph.model.secret import Secret
 
 Node: TypeAlias = "Table | tuple[Node, ...] | str | Secret | None"
 

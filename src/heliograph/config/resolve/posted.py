@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.secrets import HIDDEN, hide, is_literal_secret, is_secret
+from heliograph.config.declare.secrets import hide, is_literal_secret, is_secret
 from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError, ConfigNotice
 from heliograph.config.read.connector import Connector, ConnectorFile, from_config, part_of_class
@@ -16,6 +16,7 @@ from heliograph.config.read.joining import join
 from heliograph.config.read.worker_file import FOR_CONNECTORS
 from heliograph.config.resolve.deployment import assemble
 from heliograph.model.flow import ConnectOffsets, Flow
+from heliograph.model.secret import HIDDEN
 
 Config = Mapping[str, str]
 

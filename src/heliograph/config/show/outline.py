@@ -5,10 +5,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from heliograph.config.declare.locations import Scope
-from heliograph.config.declare.secrets import HIDDEN, is_secret
+from heliograph.config.declare.secrets import is_secret
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
 from heliograph.model.flow import Cluster
+from heliograph.model.secret import HIDDEN
 
 
 def outline(settings: Settings, deployment: Deployment) -> dict[str, Any]:
