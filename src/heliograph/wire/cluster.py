@@ -216,17 +216,18 @@ class ClusterClient:
             return await self._open(host, port)
 
         attempts = [asyncio.create_task(delayed(position, *address)) for position, address in enumerate(addresses)]
-        errors = []
+        errors: list[WireError] = []
         try:
             for attempt in asyncio.as_completed(attempts):
                 try:
                     return await attempt
                 except WireError as error:
-                    errors.append(str(error))
+                    errors.append(error)
         finally:
             for task in attempts:
                 task.cancel()
-        raise Unreachable("; ".join(errors))
+        is_refused = all(isinstance(error, SecurityFailure) for error in errors)
+        raise (SecurityFailure if is_refused else Unreachable)("; ".join(map(str, errors)))
 
     async def _open(self, host: str, port: int) -> Connection:
         cluster, backoff = self.cluster, self._login_backoffs[host, port]

@@ -18,7 +18,7 @@ from typing import Any, cast
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph import __version__
-from heliograph.model.security import UNSECURED, Security
+from heliograph.model.security import UNSECURED, Security, Tls
 from heliograph.wire.background import in_thread
 from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Unreachable, WireError
 from heliograph.wire.frames import LARGEST_FRAME, FrameBuffer, NotFrames
@@ -51,13 +51,13 @@ class _Pending:
 class Connection(asyncio.BufferedProtocol):
     """Use `Connection.open`; after `closed` is true every waiting and later request fails with Unreachable."""
 
-    def __init__(self, address: str, client_id: str, timeout: float, uses_tls: bool = False) -> None:
+    def __init__(self, address: str, client_id: str, timeout: float, tls: Tls | None = None) -> None:
         self.address = address
         self.client_id = client_id
         self.timeout = timeout
         self.closed = False
         self.versions: dict[int, tuple[int, int]] = {}
-        self._uses_tls = uses_tls
+        self._tls = tls
         self._login: Login | None = None
         self._transport: asyncio.Transport | None = None
         self._lost: Exception | None = None  # why the transport was lost
@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         """Raises SecurityFailure if TLS or the login fails, Unreachable if there is no connection at all."""
         tls, sasl = security.tls, security.sasl
         context = await in_thread(lambda: client_context(tls)) if tls is not None else None
-        connection = cls(f"{host}:{port}", client_id, timeout, context is not None)
+        connection = cls(f"{host}:{port}", client_id, timeout, tls)
         if sasl is not None:
             connection._login = Login(sasl, host, connection._send_at_once, connection.close)
             await connection._login.prepare()
@@ -122,11 +122,14 @@ class Connection(asyncio.BufferedProtocol):
         raise problem
 
     def _failure_to_connect(self, error: Exception) -> Unreachable:
-        if (text := describe_tls_error(error)) is not None:
+        if (text := self._describe(error)) is not None:
             return SecurityFailure(text)
-        if self._uses_tls and isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
+        if self._tls is not None and isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
             return SecurityFailure(failures.NOT_TLS)
         return Unreachable(f"{self.address}: {getattr(error, 'strerror', None) or error}")
+
+    def _describe(self, error: Exception) -> str | None:
+        return describe_tls_error(error, self._tls is not None and self._tls.key is not None)
 
     async def _negotiate(self) -> None:
         # A broker that does not support our version of ApiVersions answers UNSUPPORTED_VERSION in version 0.
@@ -214,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         if len(parts) == 1:
             self._transport.write(parts[0])
         else:
-            self._transport.writelines(_join_small(parts) if self._uses_tls else parts)
+            self._transport.writelines(parts if self._tls is None else _join_small(parts))
 
     def close(self, reason: str = "closed by us") -> None:
         if self.closed:
@@ -243,7 +246,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = error
         if error is not None:
-            self.close(describe_tls_error(error) or str(error))
+            self.close(self._describe(error) or str(error))
         elif self.versions and not self._has_served and self._login is None:
             self.close(failures.NEEDS_SASL)
         else:

@@ -21,8 +21,10 @@ _CERTIFICATES = {  # by OpenSSL's number of the reason
     "ssl.endpoint.identification.algorithm to nothing",
 }
 _NOT_ACCEPTED = "the broker does not accept our certificate: check ssl.keystore and the broker's trust store"
+_NO_VERSION = "this machine's OpenSSL allows no TLS version of ssl.enabled.protocols: add TLSv1.2 or TLSv1.3"
+_NO_CERTIFICATE = "the broker requires a client certificate: set ssl.keystore.location"
 _ALERTS = {  # by a part of OpenSSL's name of the reason, upper case
-    "CERTIFICATE_REQUIRED": "the broker requires a client certificate: set ssl.keystore.location",
+    "CERTIFICATE_REQUIRED": _NO_CERTIFICATE,
     "CERTIFICATE_EXPIRED": "the broker says that our certificate has expired: renew the one in ssl.keystore",
     "CERTIFICATE_UNKNOWN": _NOT_ACCEPTED,
     "BAD_CERTIFICATE": _NOT_ACCEPTED,
@@ -31,7 +33,8 @@ _ALERTS = {  # by a part of OpenSSL's name of the reason, upper case
     "WRONG_VERSION_NUMBER": "the listener does not speak TLS: check the port, or set security.protocol to PLAINTEXT or "
     "SASL_PLAINTEXT",
     "PROTOCOL_VERSION": "broker and client have no TLS version in common: check ssl.enabled.protocols",
-    "NO_PROTOCOLS_AVAILABLE": "ssl.enabled.protocols leaves no TLS version",
+    "NO_PROTOCOLS_AVAILABLE": _NO_VERSION,
+    "NO_CIPHERS_AVAILABLE": _NO_VERSION,
     "UNSUPPORTED_PROTOCOL": "broker and client have no TLS version in common: check ssl.enabled.protocols",
     "HANDSHAKE_FAILURE": "broker and client have no cipher suite in common, or the broker requires a client "
     "certificate: check ssl.cipher.suites and ssl.keystore",
@@ -41,14 +44,16 @@ _ALERTS = {  # by a part of OpenSSL's name of the reason, upper case
 }
 
 
-def describe_tls_error(error: Exception) -> str | None:
-    """What a failed TLS handshake means; None if the error is not one of TLS."""
+def describe_tls_error(error: Exception, has_certificate: bool = True) -> str | None:
+    """What a failed TLS handshake means; None if the error is not one of TLS. `has_certificate`: we have sent one."""
     if isinstance(error, ssl.SSLCertVerificationError):
         text = _CERTIFICATES.get(error.verify_code)
         return text or f"the broker's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).upper().replace(" ", "_")
         known = next((text for name, text in _ALERTS.items() if name in reason), None)
+        if known == _NOT_ACCEPTED and not has_certificate:  # what Java says if there is none
+            return _NO_CERTIFICATE
         return known or f"the TLS handshake failed: {error.reason or error}"
     return None
 
