@@ -16,8 +16,10 @@ from heliograph.sandbox.secured_listeners import KINDS, OAUTHBEARER, SCRAM, Toke
 from heliograph.sandbox.spec import MIRROR, ClusterSpec
 from heliograph.sandbox.tokens import AUDIENCE, TokenServer
 
-_ALLOWED_URLS = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="
-_FIRST_ITERATIONS = 4096  # the fewest that Kafka allows
+
+def allowed_urls(*urls: str) -> str:
+    """The flag without which a JVM with Kafka's OAUTHBEARER classes does not read these addresses."""
+    return "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + ",".join(urls)
 
 
 class ClusterSecurity:
@@ -34,7 +36,6 @@ class ClusterSecurity:
         self.token_server: TokenServer | None = None
         self._spec = spec
         self._ports = ports
-        self._iterations = _FIRST_ITERATIONS
         self._listeners = [KINDS[kind] for kind in spec.security]
         self._mechanisms = {mechanism for listener in self._listeners for mechanism in listener.mechanisms}
         self._issuer: TokenIssuer | None = None
@@ -65,7 +66,7 @@ class ClusterSecurity:
             super_users=spec.super_users,
             issuer=self._issuer,
         )
-        flags = () if self._issuer is None else (_ALLOWED_URLS + self._issuer.key_set.as_uri(),)
+        flags = () if self._issuer is None else (allowed_urls(self._issuer.key_set.as_uri()),)
         return replace(spec, settings={**settings, **spec.settings}, jvm_flags=(*flags, *spec.jvm_flags))
 
     def client_settings(
@@ -96,15 +97,10 @@ class ClusterSecurity:
             settings |= login_settings(chosen, user, self.passwords[user], self._issuer)
         return settings
 
-    @property
-    def client_flags(self) -> tuple[str, ...]:
-        """Flags for the JVM of a client: Java clients get tokens only from addresses that are allowed by one."""
-        return () if self._issuer is None else (_ALLOWED_URLS + self._issuer.url,)
-
     def create_users(self, deadline: float) -> None:
         """For SCRAM, once the brokers run: passwords for it are in the cluster, not in its brokers' settings."""
         if self._mechanisms.intersection(SCRAM):
-            set_passwords(self._ports.all_ports(PLAINTEXT), self.passwords, self._iterations, deadline)
+            set_passwords(self._ports.all_ports(PLAINTEXT), self.passwords, deadline)
 
     def change_password(self, user: str, password: str, timeout: float = 30) -> None:
         """For SCRAM and at the token endpoint. Those for PLAIN are in the brokers' settings, and stay."""
@@ -112,9 +108,7 @@ class ClusterSecurity:
         if self.token_server is not None:
             self.token_server.clients[user] = password
         if self._mechanisms.intersection(SCRAM):
-            self._iterations += 1
-            passwords = {user: password}
-            set_passwords(self._ports.all_ports(PLAINTEXT), passwords, self._iterations, time.monotonic() + timeout)
+            set_passwords(self._ports.all_ports(PLAINTEXT), {user: password}, time.monotonic() + timeout)
 
     def close(self) -> None:
         if self.token_server is not None:
