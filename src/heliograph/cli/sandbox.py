@@ -102,10 +102,10 @@ def sandbox(
           --port east=9092 --write mm2.properties
 
     With --security, clients log in as user `mirror`, or as `admin` to create
-    topics and ACLs; tls alone has no users. Certificates and passwords are new
-    with each run. Settings for clients are in `mm2.properties` and in a file
-    `client-A.properties` for each cluster, which only you can read. Brokers
-    talk to each other on a port of this machine that needs no login.
+    topics and ACLs; tls alone has no users. Passwords and certificates are new
+    in each run. Clients' settings are in `mm2.properties` and, for `admin`, in
+    `client-A.properties`. Brokers talk to each other on a port without login:
+    this is for trying out security, not for data that needs it.
 
     \b
       heliograph sandbox --security A=scram --security B=mtls
@@ -126,9 +126,7 @@ def sandbox(
             typer.echo(f"starting {_listing(specs)} ...", err=True)
             box.start(specs)
             file = _write_properties(box, write)
-            for cluster in box.clusters.values():
-                if client_file := _client_file(box, cluster):
-                    write_properties(client_file, cluster.security.client_settings(ADMIN))
+            _write_client_files(box)
             # Before the output: whoever reads it may send the signal at once.
             up = True
             typer.echo(_as_json(box, file) if as_json else _as_text(box, file))
@@ -162,6 +160,12 @@ def _write_properties(box: Sandbox, write: Path | None) -> Path | None:
     file = write or box.folder / "mm2.properties"
     write_private(file, box.properties().encode())
     return file
+
+
+def _write_client_files(box: Sandbox) -> None:
+    for cluster in box.clusters.values():
+        if client_file := _client_file(box, cluster):
+            write_properties(client_file, cluster.security.client_settings(ADMIN))
 
 
 def _client_file(box: Sandbox, cluster: SandboxCluster) -> Path | None:

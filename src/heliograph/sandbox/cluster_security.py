@@ -1,6 +1,7 @@
 """How clients log in to one cluster: its users, their passwords and certificates, and the files that hold them."""
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,9 +44,9 @@ class ClusterSecurity:
             self._write_broker_files()
 
     def _write_broker_files(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left_over in self.folder.iterdir():  # by an earlier run, with certificates of another authority
-            left_over.unlink()
+        # An earlier run has left certificates of another authority.
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, mode=0o700)
         write_trust_store(self.folder / "ca.pem", self.authority)
         write_key_store(self.folder / "broker.pem", self.authority.issue("broker", hosts=LOOPBACK))
         if OAUTHBEARER in self._mechanisms:
