@@ -14,12 +14,24 @@ from urllib.parse import urlencode
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from heliograph.config.declare.secrets import hide
+from heliograph.config.read.entry import FileEntry, top_key
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.security import of_settings
+from heliograph.model.flow import Cluster
 from heliograph.sandbox import ADMIN, MIRROR, Authority, ClusterSpec, Identity, Sandbox, SandboxCluster, write_key_store
 from heliograph.sandbox.certificates import LOOPBACK
 from logs import Log, Pair
 
 USERS = (MIRROR, ADMIN, "reader", "writer", "rotated")
 ALL_KINDS = ("scram", "mtls", "plain", "oauth", "tls", "sasl-plaintext")
+
+# Seconds after which cluster `a` ends a session: with SCRAM-SHA-256 on the listener without TLS, and with OAUTHBEARER.
+SHORT_SESSION = 8
+_SHORT_SESSIONS = {
+    f"listener.name.{mechanism}.connections.max.reauth.ms": str(SHORT_SESSION * 1000)
+    for mechanism in ("sasl_plaintext.scram-sha-256", "oauth.oauthbearer")
+}
 
 # Listeners with TLS whose certificates clients must refuse: `b.bootstrap_of("EXPIRED")`.
 FAULTY = ("EXPIRED", "NOT_YET_VALID", "OTHER_HOST", "OTHER_AUTHORITY")
@@ -40,7 +52,7 @@ def start_secured(sandbox: Sandbox) -> SecuredPair:
     """`b` has the faulty listeners, too."""
     settings = {"log.cleaner.backoff.ms": "300", "log.retention.ms": "-1", "quota.window.num": "2"}
     specs = {
-        "SA": ClusterSpec(security=ALL_KINDS, users=USERS, settings=settings, fast_start=True),
+        "SA": ClusterSpec(security=ALL_KINDS, users=USERS, settings=settings | _SHORT_SESSIONS, fast_start=True),
         "SB": ClusterSpec(
             security=ALL_KINDS,
             users=USERS,
@@ -113,3 +125,11 @@ class Token(AbstractTokenProvider):  # type: ignore[misc]
 def refused_logins(cluster: SandboxCluster, address: str) -> int:
     """How many logins or TLS handshakes at this `host:port` have failed, by the log of the first broker."""
     return Path(cluster.folder(1), "server.log").read_text().count(f"(channelId={address}-")
+
+
+def cluster_of(settings: Mapping[str, str], alias: str = "A") -> Cluster:
+    """A cluster as Heliograph's clients reach it with these `client_settings`."""
+    entries = {top_key(name): FileEntry(0, name, hide(name, value)) for name, value in settings.items()}
+    addresses = [address.rsplit(":", 1) for address in settings["bootstrap.servers"].split(",")]
+    security = of_settings(Settings("test", entries, {}))
+    return Cluster(alias, tuple((host, int(port)) for host, port in addresses), security=security, request_timeout=10.0)
