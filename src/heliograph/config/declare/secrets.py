@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 # Also `credentials` and `private.key`, but for the names that Kafka has for a client's id and for the path of a file.
 _SECRET_WORDS = re.compile(
-    r"password|passwd|passphrase|secret|token(?!\.?endpoint)|jaas|credential(?!s\.client\.id)|private(?!\.key\.file)|"
+    r"password|passwd|passphrase|secret(?!s\.(?:dir|refresh)\b)|token(?!\.?endpoint)|jaas|credential(?!s\.client\.id)|private(?!\.key\.file)|"
     r"api\.?key|access\.?key|keystore\.key|certificate\.chain|truststore\.certificates|notify\.webhook|(^|[._-])key$",
     re.IGNORECASE,
 )

@@ -3,7 +3,7 @@
 Which settings a client reads is `locations.of_security`. Files are not opened here: they may be on another machine.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -176,10 +176,15 @@ def _login_module(config: Secret | None) -> jaas.LoginModule | None:
 
 
 def warnings(settings: Settings, pairs: tuple[tuple[str, str], ...]) -> Iterator[ConfigNotice]:
-    """Settings of TLS and SASL that no client of these flows uses, because of its protocol; passwords in clear."""
+    """About the clients of these flows."""
+    return _warnings(settings, [client(settings, role, pair, ErrorCollector()) for pair in pairs for role in ROLES])
+
+
+def _warnings(settings: Settings, clients: Iterable[Client]) -> Iterator[ConfigNotice]:
+    """Settings of TLS and SASL that no client uses, because of its protocol; passwords in clear text."""
     used: set[FileEntry] = set()
     unused: dict[FileEntry, str] = {}
-    for of in (client(settings, role, pair, ErrorCollector()) for pair in pairs for role in ROLES):
+    for of in clients:
         protocol = of.get(supported.SECURITY_PROTOCOL)
         entry = of.find(supported.SECURITY_PROTOCOL)
         for is_used, group in zip(_parts(protocol), (_OF_TLS, _OF_SASL), strict=True):
@@ -195,9 +200,14 @@ def warnings(settings: Settings, pairs: tuple[tuple[str, str], ...]) -> Iterator
             yield settings.notice(entry, f"{entry.name} has no effect: security.protocol is {protocol}")
 
 
-def of_settings(settings: Settings) -> Security:
-    """Of settings that are all at top level, such as those of a Connect worker. Raises `ConfigError`."""
+def of_top_level(settings: Settings) -> tuple[Security, tuple[ConfigNotice, ...]]:
+    """Of settings that are not those of flows, such as a Connect worker's, with warnings. Raises `ConfigError`."""
     errors = ErrorCollector()
-    found = _security(Client(settings, ("", ""), (locations.top(),), errors))
+    of = Client(settings, ("", ""), (locations.top(),), errors)
+    for setting in (supported.SECURITY_PROTOCOL, *_OF_TLS, *_OF_SASL):
+        with errors:
+            of.if_set(setting)
     errors.raise_collected()
-    return found
+    found = _security(of)
+    errors.raise_collected()
+    return found, tuple(_warnings(settings, [of]))

@@ -3,25 +3,33 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
 from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, GROUP_ID, NOTIFY_WEBHOOK
-from heliograph.config.messages import ConfigError, ErrorCollector
+from heliograph.config.declare.supported import (
+    BOOTSTRAP_SERVERS,
+    CONFIG_PROVIDERS,
+    GROUP_ID,
+    NOTIFY_WEBHOOK,
+    SECRETS_DIR,
+    SECRETS_REFRESH,
+)
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read import properties
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.security import of_top_level
 from heliograph.model.flow import Cluster
 
 T = TypeVar("T")
 _LISTENER = re.compile(r"(?i)(https?)://(?:\[([^\]]*)\]|([^:/]*)):(\d+)/?")
 _PORT = 8083
 # Settings of a worker that apply to its connectors begin so.
-FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name)
+FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name, SECRETS_DIR.name)
 # The defaults of Connect's storage topics.
 _PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS = 3
@@ -36,8 +44,8 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """`host` is empty for all interfaces. `advertised` is the worker's own address. `settings` are those that
-    apply to its connectors, secrets included."""
+    """`cluster` stores the worker's state. `host` is empty for all interfaces. `advertised` is the worker's own
+    address. `settings` are those that apply to its connectors, secrets included."""
 
     file: str
     cluster: Cluster
@@ -50,6 +58,8 @@ class WorkerFile:
     advertised: str
     settings: Mapping[str, str] = field(repr=False)
     webhook: str = field(default="", repr=False)
+    secrets_refresh: float = 0.0
+    warnings: tuple[ConfigNotice, ...] = ()
 
 
 def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
@@ -63,6 +73,11 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     topics = (read.storage_topic("config"), read.storage_topic("offset"), read.storage_topic("status"))
     host, port = read.listener()
     webhook = read.get(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
+    refresh = read.get(SECRETS_REFRESH.name, SECRETS_REFRESH.kind, float(SECRETS_REFRESH.default or 0))
+    warnings: tuple[ConfigNotice, ...] = ()
+    with read.errors:
+        security, warnings = of_top_level(read.settings)
+        cluster = replace(cluster, security=security)
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
     advertised_port = read.text("rest.advertised.port") or port
     read.errors.raise_collected()
@@ -76,6 +91,8 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         f"{advertised}:{advertised_port}",
         {key: entry.reveal() for key, entry in entries.items() if key.startswith(FOR_CONNECTORS)},
         webhook,
+        refresh,
+        warnings,
     )
 
 
