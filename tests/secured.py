@@ -14,10 +14,7 @@ from urllib.parse import urlencode
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from heliograph.config.declare.secrets import hide
-from heliograph.config.read.entry import FileEntry, top_key
-from heliograph.config.read.settings import Settings
-from heliograph.config.resolve.security import of_settings
+from heliograph.config.resolve.client_config import client_security
 from heliograph.model.flow import Cluster
 from heliograph.sandbox import ADMIN, MIRROR, Authority, ClusterSpec, Identity, Sandbox, SandboxCluster, write_key_store
 from heliograph.sandbox.certificates import LOOPBACK
@@ -129,7 +126,6 @@ def refused_logins(cluster: SandboxCluster, address: str) -> int:
 
 def cluster_of(settings: Mapping[str, str], alias: str = "A") -> Cluster:
     """A cluster as Heliograph's clients reach it with these `client_settings`."""
-    entries = {top_key(name): FileEntry(0, name, hide(name, value)) for name, value in settings.items()}
     addresses = [address.rsplit(":", 1) for address in settings["bootstrap.servers"].split(",")]
-    security = of_settings(Settings("test", entries, {}))
-    return Cluster(alias, tuple((host, int(port)) for host, port in addresses), security=security, request_timeout=10.0)
+    servers = tuple((host, int(port)) for host, port in addresses)
+    return Cluster(alias, servers, security=client_security(settings), request_timeout=10.0)

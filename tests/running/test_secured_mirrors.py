@@ -1,9 +1,11 @@
 """The real command between clusters that are secured differently; no secret is found anywhere while it runs."""
 
+import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote
 from urllib.request import urlopen
 
 import psutil
@@ -12,7 +14,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from heliograph.sandbox import SandboxCluster, write_key_store
-from logs import PATIENCE, some_records, until
+from logs import PATIENCE, Log, Pair, some_records, until
 from running.command import heliograph, kill, start
 from secured import SecuredPair
 
@@ -38,10 +40,8 @@ def test_a_mirror_between_clusters_that_are_secured_differently(
     logs.a.create(topic, partitions=2)
     for partition in range(2):
         logs.a.write(topic, some_records(500), partition)
-    settings = [
-        cluster.security.client_settings("admin", kind) for cluster, kind in ((secured.a, source), (secured.b, target))
-    ]
-    file = _file(tmp_path / "mm2.properties", topic, *settings)
+    a, b = secured.a.security.client_settings("admin", source), secured.b.security.client_settings("admin", target)
+    file = _file(tmp_path / "mm2.properties", topic, a, b)
     executors = ("--master", "local-cluster[1,2,1024]", "--conf", "spark.executor.memory=512m")
     done = heliograph("run", file, "--until-caught-up", *(executors if source == "scram" else ()))
     assert done.returncode == 0, done.stderr
@@ -100,15 +100,29 @@ def _of_processes(pid: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_rest(port: int) -> Iterator[tuple[str, bytes]]:
-    names = ("A->B.MirrorSourceConnector", "MirrorSourceConnector")
-    paths = ["/", "/connectors?expand=info&expand=status", "/metrics", "/health", "/openapi.json"]
+    paths = ["/", "/connectors?expand=info&expand=status", "/metrics", "/health"]
     paths += ["/heliograph/v1/flows", "/heliograph/v1/events"]
-    with urlopen(f"http://127.0.0.1:{port}/connectors", timeout=PATIENCE) as answer:
-        listed = answer.read().decode()
-    paths += [f"/connectors/{name}/config" for name in names if name in listed]
-    for path in paths:
-        with urlopen(f"http://127.0.0.1:{port}{path.replace('>', '%3E')}", timeout=PATIENCE) as answer:
-            yield path, answer.read()
+    paths += [f"/connectors/{quote(name)}/config" for name in json.loads(_answer(port, "/connectors"))]
+    assert len(paths) > 6
+    return ((path, _answer(port, path)) for path in paths)
+
+
+def _answer(port: int, path: str) -> bytes:
+    with urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
+        content: bytes = answer.read()
+        return content
+
+
+def _of_internal_topics(log: Log) -> Iterator[tuple[str, bytes]]:
+    for topic in log.topics():
+        if topic.endswith(".internal"):
+            for partition in range(log.partitions(topic)):
+                yield topic, b"".join(key + value for key, value in log.pairs(topic, partition))
+
+
+def _has_copied(logs: Pair, topic: str, count: int) -> bool:
+    mirror = f"A.{topic}"
+    return logs.b.exists(mirror) and logs.b.bounds(mirror)[1] >= count
 
 
 def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
@@ -140,13 +154,13 @@ def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
     )
     log = tmp_path / "log"
     process = start(
-        *("run", file, "--rest", f"127.0.0.1:{port}", "--log-level", "DEBUG"),
+        *("run", file, "--rest", f"127.0.0.1:{port}", "--verbose"),
         *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}"),
         log=log,
         TMPDIR=str(temporary),
     )
     try:
-        _wait_for(logs, topic, 100, log)
+        until(lambda: _has_copied(logs, topic, 100), lambda: log.read_text()[-4000:])
         first_password, secrets = a.passwords["rotated"], {}
         secrets["password"] = first_password.encode()
         secrets["store password of A"] = a.store_password.encode()
@@ -155,18 +169,16 @@ def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
         a.change_password("rotated", "another-password-than-before")
         secrets["new password"] = b"another-password-than-before"
         passwords.write_text("rotated=another-password-than-before\n")
-        until(lambda: "its secrets have changed" in log.read_text(), lambda: log.read_text()[-4000:])
+        until(lambda: "a secret has changed" in log.read_text(), lambda: log.read_text()[-4000:])
         key_store = Path(certificate["ssl.keystore.location"])
         write_key_store(key_store, b.authority.issue("rotated"), password=b.store_password)
         logs.a.write(topic, some_records(100))
-        _wait_for(logs, topic, 200, log)
+        until(lambda: _has_copied(logs, topic, 200), lambda: log.read_text()[-4000:])
 
         places = [*_contents(temporary), *_contents(events), (str(log), log.read_bytes())]
         assert any(name.startswith(str(events)) for name, _ in places)
         places += [*_of_processes(process.pid), *_of_rest(port)]
-        places += [
-            (internal, repr(logs.b.read_all(internal)).encode()) for internal in logs.b.topics() if "internal" in internal
-        ]
+        places += _of_internal_topics(logs.b)
         leaks = {name: found for name, content in places if (found := _found(secrets, content))}
         assert not leaks
     finally:
