@@ -300,6 +300,13 @@ def test_each_client_may_log_in_as_another(added: str, users: tuple[str | None, 
     assert tuple(None if cluster is None else user(cluster) for cluster in clients) == users
 
 
+def test_a_flows_setting_that_loses_is_warned_about() -> None:
+    assert warnings(BASE + as_user("A.", "a") + as_user("B.", "b") + as_user("A->B.consumer.", "lost")) == [
+        "mm2.properties:9: 'A->B.consumer.sasl.jaas.config' loses to 'A.sasl.jaas.config' in line 7, as with MM2: "
+        "write 'A->B.source.consumer.sasl.jaas.config' to win"
+    ]
+
+
 def test_settings_of_a_flow_apply_where_its_cluster_has_none() -> None:
     of_flow = as_user("A->B.source.cluster.", "s") + as_user("A->B.target.cluster.", "t")
     read = flow(BASE + of_flow + as_user("B.producer.", "p") + "B->A.emit.heartbeats.enabled = false\n")
@@ -340,3 +347,25 @@ def test_a_reference_that_is_not_resolved_is_an_error_that_names_it(monkeypatch:
     ]
     monkeypatch.setenv("NOT_SET", "now it is")
     assert login(declared + sasl("PLAIN", jaas)) == PasswordLogin("me", Secret("now it is"))
+
+
+def test_a_login_in_two_lines_is_read_even_without_a_backslash() -> None:
+    broken = f'{KAFKA}.plain.PlainLoginModule required \nusername="token" password="hush";'
+    added = sasl("PLAIN", broken) + "A->B.topics = products\n"
+    assert login(added) == PasswordLogin("token", Secret("hush"))
+    assert flow(added).selects("products")
+    assert warnings(added) == [
+        "mm2.properties:7: A.sasl.jaas.config is read on in the next line, unlike by MM2: end the line with a backslash"
+    ]
+    escaped = broken.replace("\n", "\\\n  ")
+    assert login(sasl("PLAIN", escaped)) == PasswordLogin("token", Secret("hush"))
+    assert warnings(sasl("PLAIN", escaped)) == []
+
+
+def test_a_placeholder_that_nobody_has_replaced_is_warned_about() -> None:
+    added = sasl("PLAIN", PLAIN.replace('"hush"', "${API_KEY}"))
+    assert login(added) == PasswordLogin("me", Secret("${API_KEY}"))
+    assert warnings(added) == [
+        "mm2.properties:7: A.sasl.jaas.config has a ${NAME} that is taken as it is: replace it before the file is "
+        "read, or write ${env:NAME} and config.providers = env"
+    ]
