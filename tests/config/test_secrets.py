@@ -146,7 +146,7 @@ LOGINS = {
     "OAUTHBEARER": 'x.OAuthBearerLoginModule required clientId="me" clientSecret="{}";',
     "SCRAM-SHA-512": 'x.ScramLoginModule required username="me" password="{}" tokenauth="true";',
     "GSSAPI": 'x.Krb5LoginModule required password="{}";',
-    "AWS_MSK_IAM": 'x.IAMLoginModule required awsRoleAccessKeyId="a" awsRoleSecretAccessKey="{}";',
+    "AWS_MSK_IAM": 'x.IAMLoginModule required awsProfileName="a" other="{}";',
 }
 
 
