@@ -338,6 +338,15 @@ def test_a_password_in_clear_text_is_warned_about() -> None:
     assert warnings(sasl("SCRAM-SHA-512", SCRAM, "SASL_PLAINTEXT")) == []
 
 
+def test_a_callback_handler_that_is_not_supported_is_warned_about() -> None:
+    name = "sasl.client.callback.handler.class"
+    assert warnings(sasl("PLAIN", PLAIN) + f"A.{name} = com.example.Vaulted\n") == [
+        f"mm2.properties:8: A.{name} has no effect: Vaulted is a Java class that is not supported"
+    ]
+    iam = sasl("AWS_MSK_IAM", "software.amazon.msk.auth.iam.IAMLoginModule required;")
+    assert warnings(iam + f"A.{name} = software.amazon.msk.auth.iam.IAMClientCallbackHandler\n") == []
+
+
 def test_a_flows_own_setting_without_a_client_is_warned_about() -> None:
     (warning,) = warnings("A->B.security.protocol = SSL\n")
     assert "'A->B.security.protocol' has no effect: security.protocol is read from" in warning

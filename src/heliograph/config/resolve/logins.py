@@ -35,6 +35,7 @@ _MECHANISMS = {
 }
 _AMAZON = "IAMOAuthBearerLoginCallbackHandler"
 _HANDLERS = ("OAuthBearerLoginCallbackHandler", "JaasClientOauthLoginCallbackHandler", _AMAZON)
+CALLBACK_HANDLERS = (*_HANDLERS, "IAMClientCallbackHandler", "OAuthBearerSaslClientCallbackHandler")
 _RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 # Options of Strimzi for other grants, which this version does not have.
 _OTHER_GRANTS = ("oauth.refresh.token", "oauth.client.assertion", "oauth.password.grant", "oauth.username")
