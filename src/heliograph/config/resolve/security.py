@@ -14,7 +14,7 @@ from heliograph.config.messages import ConfigNotice, ErrorCollector
 from heliograph.config.read import jaas
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve.logins import login_of
+from heliograph.config.resolve.logins import CALLBACK_HANDLERS, login_of
 from heliograph.model import security
 from heliograph.model.flow import Cluster
 from heliograph.model.secret import Secret
@@ -195,9 +195,22 @@ def _warnings(settings: Settings, clients: Iterable[Client]) -> Iterator[ConfigN
                 unused |= dict.fromkeys(found, protocol if entry is not None else f"{protocol}, the default")
         if protocol == security.SASL_PLAINTEXT and of.get(supported.SASL_MECHANISM) == security.PLAIN and entry:
             yield settings.notice(entry, f"{entry.name}: the password is sent in clear text: SASL_SSL encrypts it")
+        if _parts(protocol)[1]:
+            yield from _ignored_handlers(of)
     for entry, protocol in unused.items():
         if entry not in used:
             yield settings.notice(entry, f"{entry.name} has no effect: security.protocol is {protocol}")
+
+
+def _ignored_handlers(of: Client) -> Iterator[ConfigNotice]:
+    """Classes that would log in differently. With OAUTHBEARER an unknown one is an error."""
+    handlers = [supported.SASL_CLIENT_CALLBACK_HANDLER]
+    if of.get(supported.SASL_MECHANISM) != security.OAUTHBEARER:
+        handlers.append(supported.SASL_LOGIN_CALLBACK_HANDLER)
+    for entry in filter(None, map(of.find, handlers)):
+        name = entry.reveal().strip().rpartition(".")[2]
+        if name and name not in CALLBACK_HANDLERS:
+            yield of.settings.notice(entry, f"{entry.name} has no effect: {name} is a Java class that is not supported")
 
 
 def of_top_level(settings: Settings) -> tuple[Security, tuple[ConfigNotice, ...]]:

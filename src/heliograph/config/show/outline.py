@@ -36,8 +36,8 @@ def _cluster(settings: Settings, cluster: Cluster) -> dict[str, Any]:
 def plain(value: Any, name: str = "") -> Any:
     if isinstance(value, Secret):
         return HIDDEN
-    is_values = is_dataclass(value) and not isinstance(value, type)
-    if name and is_secret(name.replace("_", ".")) and value not in (None, "") and not is_values:
+    is_shown = value in (None, "") or isinstance(value, bool) or is_dataclass(value)
+    if name and is_secret(name.replace("_", ".")) and not is_shown:
         return HIDDEN
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: plain(getattr(value, field.name), field.name) for field in fields(value)}
