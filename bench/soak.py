@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from clusters import client_for
+from clusters import broker_spec, client_for
 from kafka import KafkaProducer
 
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.sandbox import Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
@@ -123,7 +123,7 @@ def _say(text: str) -> None:
 def soak(folder: Path, seconds: float) -> bool:
     """Returns whether the run succeeded."""
     with Sandbox(folder) as sandbox:
-        spec = ClusterSpec(heap_mb=512, settings={"log.retention.check.interval.ms": "10000"})
+        spec = broker_spec(heap_mb=512, settings={"log.retention.check.interval.ms": "10000"})
         source, target = sandbox.start({"source": spec, "target": spec})
         asyncio.run(_create(source))
         file = folder / "soak.properties"

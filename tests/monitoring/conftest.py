@@ -16,9 +16,9 @@ import pytest
 from kafka import KafkaConsumer
 from prometheus_client.parser import text_string_to_metric_families
 
-from heliograph.sandbox.ports import free_ports
 from heliograph.wire.recode import GZIP, NONE
 from logs import PATIENCE, Log, Pair, Record, until
+from ports import free_port
 from rest.api import Api
 from running.command import start
 
@@ -108,7 +108,7 @@ def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wa
 
 @contextmanager
 def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
-    (port,) = free_ports(1)
+    port = free_port()
     webhook = Webhook()
     file = folder / "mm2.properties"
     every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
