@@ -61,9 +61,13 @@ class Pair:
         return [*self.source.pids().values(), *self.target.pids().values()]
 
 
+def starts_fast() -> bool:
+    """With FAST_START in the environment JVMs start sooner and are slower: for the short versions in tests."""
+    return "FAST_START" in os.environ
+
+
 def broker_spec(**spec: Any) -> ClusterSpec:
-    """With FAST_START in the environment the brokers start sooner and are slower: for the short versions in tests."""
-    return ClusterSpec(fast_start="FAST_START" in os.environ, **spec)
+    return ClusterSpec(fast_start=starts_fast(), **spec)
 
 
 @contextmanager
