@@ -12,8 +12,8 @@
 #   make install   installs the command as .venv/bin/heliograph
 
 PYTHON  ?= python3
-# How many pytest workers run side by side, each with its own brokers: tests spend much of their time waiting.
-JOBS   ?= 2
+# How many pytest workers run side by side, each with its own brokers. More than two cores: tests often wait.
+JOBS   ?= 3
 SCHEDULES ?= 20000
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -62,7 +62,7 @@ demo: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/heliograph demo $(if $(KEEP),--keep)
 
 check: lint
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not processes" $(ARGS)
+	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not processes" $(ARGS)
 
 test: check-java lint unit
 
