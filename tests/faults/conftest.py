@@ -9,7 +9,7 @@ from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from logs import Log, Pair
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def threes() -> Iterator[Clusters]:
     with Sandbox() as sandbox:
         settings = {"min.insync.replicas": "1", "log.cleaner.backoff.ms": "300"}
@@ -18,12 +18,12 @@ def threes() -> Iterator[Clusters]:
         yield a, b
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def both(threes: Clusters) -> Pair:
     return Pair(*(Log(cluster.bootstrap) for cluster in threes))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def olds() -> Iterator[SandboxCluster]:
     with Sandbox() as sandbox:
         # A leader that hands over in order tries for 15 s where there is nobody to take over.

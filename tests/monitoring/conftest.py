@@ -100,7 +100,7 @@ def write_kinds(log: Log) -> None:
     log.write(KINDS, records, codec=NONE, per_batch=1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with watching(pair, tmp_path_factory.mktemp("watched")) as running:
         yield running

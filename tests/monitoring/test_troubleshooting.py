@@ -48,9 +48,9 @@ def _run(folder: Path, address: str, more: str = "") -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def trouble(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def trouble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Starts with the first test: a message that takes half a minute is there when the last test needs it."""
-    with troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
+    with Sandbox() as sandbox, troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
         yield log
 
 
