@@ -22,7 +22,7 @@ _TOGETHER = {
 }
 _GROUPS = {folder + file: folder for folder, files in _TOGETHER.items() for file in files}
 # The longest first: the processes then end at about the same time.
-_LONG = ("faults", "running", "monitoring", "rest", "copying", "control")
+_LONG = ("faults", "running", "monitoring", "rest", "sandbox", "copying", "control", "service")
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
