@@ -35,4 +35,4 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
 
 def rank(path: Path) -> int:
     """Tests with a lower one run earlier."""
-    return next((rank for rank, name in enumerate(_LONG) if name in path.parts), len(_LONG))
+    return _LONG.index(path.parent.name) if path.parent.name in _LONG else len(_LONG)
