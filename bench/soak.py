@@ -177,11 +177,19 @@ async def _run(source: SandboxCluster, process: psutil.Process, seconds: float) 
 
 
 def _settle(file: Path, target: SandboxCluster, written: dict[str, int]) -> dict[str, Any]:
-    """Waits until everything has arrived, and reads Heliograph's status."""
+    """Waits until everything has arrived and Heliograph's status says so. Returns that status."""
     deadline = time.monotonic() + 60
     while asyncio.run(_counts(target)) != written and time.monotonic() < deadline:
         time.sleep(0.5)
-    time.sleep(6.0)  # a status is written every five seconds
+    while True:
+        status = _status(file)
+        has_all = (status.get("lag"), status.get("records")) == (0, sum(written.values()))
+        if has_all or time.monotonic() > deadline:
+            return status
+        time.sleep(2.0)  # a status is written every five seconds
+
+
+def _status(file: Path) -> dict[str, Any]:
     seen = subprocess.run(
         [sys.executable, "-m", "heliograph", "status", str(file), "--json"], capture_output=True, text=True, check=False
     )
