@@ -33,7 +33,11 @@ from heliograph.wire.topic_requests import (
 from heliograph.wire.transactions import TransactionalId
 from waiting import PATIENCE, async_until, until
 
-__all__ = ["PATIENCE", "Log", "Pair", "Record", "Seen", "on", "some_records", "until"]
+# For a consumer that subscribes. One that joins its group before it has the topic's metadata is assigned nothing, and
+# joins again when it refreshes the metadata: by default after five minutes.
+JOINS_SOON = {"metadata_max_age_ms": 500}
+
+__all__ = ["JOINS_SOON", "PATIENCE", "Log", "Pair", "Record", "Seen", "on", "some_records", "until"]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.acl_requests import ALL, ALLOW, DENY, LITERAL, READ, WRITE, Acl, create_acls, topic_acls
 from heliograph.wire.consumer_groups import Committed, committed_offsets
 from heliograph.wire.topic_requests import describe_configs
-from logs import Pair, Seen, on, some_records, until
+from logs import JOINS_SOON, Pair, Seen, on, some_records, until
 from waiting import async_until
 
 
@@ -202,7 +202,11 @@ def test_groups_in_use_or_ahead_on_the_target_are_left_alone(pair: Pair, topic: 
     pair.b.commit(groups[1], f"A.{topic}", 3)
     pair.b.commit(groups[2], f"A.{topic}", 18)
     consumer: Any = KafkaConsumer(
-        bootstrap_servers=pair.b.bootstrap, group_id=groups[3], auto_offset_reset="earliest", enable_auto_commit=False
+        bootstrap_servers=pair.b.bootstrap,
+        group_id=groups[3],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        **JOINS_SOON,
     )
     consumer.subscribe([f"A.{topic}"])
     try:

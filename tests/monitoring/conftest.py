@@ -17,7 +17,7 @@ from kafka import KafkaConsumer
 from prometheus_client.parser import text_string_to_metric_families
 
 from heliograph.wire.recode import GZIP, NONE
-from logs import PATIENCE, Log, Pair, Record, until
+from logs import JOINS_SOON, PATIENCE, Log, Pair, Record, until
 from ports import free_port
 from rest.api import Api
 from running.command import start
@@ -142,6 +142,7 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
             bootstrap_servers=pair.b.bootstrap,
             group_id=f"{GROUP}-in-use",
             max_poll_interval_ms=3_600_000,  # it stays in the group, however long the tests take
+            **JOINS_SOON,
         )
         with closing(in_use) as consumer:
             lose_records(watched)
