@@ -3,6 +3,7 @@
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
 #   make check     linters, types, import rules and the tests that start no broker and no Spark: below a minute, no Java
 #   make test      linters, types, import rules and the whole test suite
+#   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on twelve workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
@@ -11,15 +12,16 @@
 #   make install   installs the command as .venv/bin/heliograph
 
 PYTHON  ?= python3
-# How many pytest workers run side by side, each with its own brokers: tests spend much of their time waiting.
-JOBS   ?= 2
+# How many pytest workers run side by side, each with its own brokers. More than two cores: tests often wait.
+JOBS   ?= 3
+SCHEDULES ?= 20000
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 ARCHIVE := $(VENV)/.archived
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak clean
+.PHONY: help install check-python check-java demo check test schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -60,9 +62,13 @@ demo: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/heliograph demo $(if $(KEEP),--keep)
 
 check: lint
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not processes" $(ARGS)
+	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not processes" $(ARGS)
 
 test: check-java lint unit
+
+# Sets of strings have one order with a fixed hash seed: the schedules are the same each time.
+schedules: $(STAMP)
+	PYTHONHASHSEED=0 SCHEDULES=$(SCHEDULES) $(BIN)/pytest -q --timeout 0 tests/copying/schedules.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests bench examples deploy

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
@@ -60,6 +61,15 @@ class Pair:
         return [*self.source.pids().values(), *self.target.pids().values()]
 
 
+def starts_fast() -> bool:
+    """With FAST_START in the environment JVMs start sooner and are slower: for the short versions in tests."""
+    return "FAST_START" in os.environ
+
+
+def broker_spec(**spec: Any) -> ClusterSpec:
+    return ClusterSpec(fast_start=starts_fast(), **spec)
+
+
 @contextmanager
 def started(with_far_listener: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
     """Both clusters for as long as the block lasts, in memory where there is /dev/shm, else on disk."""
@@ -68,8 +78,8 @@ def started(with_far_listener: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
     with sandbox:
         flags = (f"-Djava.io.tmpdir={sandbox.folder}",)
         specs = {
-            "source": ClusterSpec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS | _SOURCE_SETTINGS, jvm_flags=flags),
-            "target": ClusterSpec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS, jvm_flags=flags),
+            "source": broker_spec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS | _SOURCE_SETTINGS, jvm_flags=flags),
+            "target": broker_spec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS, jvm_flags=flags),
         }
         far_port = None
         if with_far_listener:

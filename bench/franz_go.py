@@ -1,6 +1,7 @@
 """The copier on franz-go (Go): built here when there is a Go compiler, and left out of a benchmark where there is none.
 
-Its source is in `peers/franzgo`. Program and caches are in `.cache` next to this file.
+Its source is in `peers/franzgo`, the program in `.cache` next to this file. What Go downloads and compiles on the way
+is with Heliograph's other downloads: another checkout builds in seconds.
 """
 
 import functools
@@ -10,6 +11,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+from heliograph.sandbox.jars import cache_directory
 
 _HERE = Path(__file__).parent
 _SOURCE = _HERE / "peers" / "franzgo"
@@ -35,7 +38,8 @@ def program() -> Path:
         raise NotBuilt("there is no Go compiler")
     built = _CACHE / "franzgo"
     _CACHE.mkdir(exist_ok=True)
-    environment = os.environ | {"GOCACHE": str(_CACHE / "go-build"), "GOMODCACHE": str(_CACHE / "go-modules")}
+    caches = cache_directory() / "go"
+    environment = os.environ | {"GOCACHE": str(caches / "build"), "GOMODCACHE": str(caches / "modules")}
     # Go makes downloaded modules read-only unless told otherwise, and then they cannot simply be deleted.
     command = [go, "build", "-modcacherw", "-buildvcs=false", "-o", str(built), "."]
     try:

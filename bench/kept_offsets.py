@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import replace
 
-from clusters import client_for
+from clusters import broker_spec, client_for
 
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.topic_sync import sync_topics
@@ -22,7 +22,7 @@ from heliograph.copy.work import Work
 from heliograph.model.flow import Cluster, Flow, KeptOffsets, Writing
 from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.sandbox import Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.batches import mirror_header, one_batch
 from heliograph.wire.cluster import ClusterClient
@@ -230,7 +230,7 @@ def main() -> None:
         asyncio.run(_write(options.write_to, options.rate, options.seconds, options.width))
         return
     with Sandbox() as sandbox:
-        spec = ClusterSpec(heap_mb=1024)
+        spec = broker_spec(heap_mb=1024)
         a, b = sandbox.start({"S": spec, "T": spec})
         flow = Flow(_cluster("S", a), _cluster("T", b), replication_factor=1, writing=Writing())
         asyncio.run(_measure(flow, options.scale, options.rate, options.seconds * options.scale))

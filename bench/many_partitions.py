@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 import psutil
-from clusters import client_for
+from clusters import broker_spec, client_for
 
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.sandbox import Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
@@ -168,7 +168,7 @@ def main() -> None:
     settings = {"log.index.size.max.bytes": "65536"}
     try:
         with Sandbox(folder) as sandbox:
-            spec = ClusterSpec(heap_mb=2048, gc="g1", settings=settings)
+            spec = broker_spec(heap_mb=2048, gc="g1", settings=settings)
             source, target = sandbox.start({"source": spec, "target": spec})
             topics = max(1, options.partitions // PER_TOPIC)
             asyncio.run(_measure(folder, source, target, topics, options.seconds, options.settle))

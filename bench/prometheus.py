@@ -75,7 +75,7 @@ def scraping(program: str, target: str, folder: Path, rules: str, seconds: int =
         yield Prometheus(port)
     finally:
         process.terminate()
-        process.wait(timeout=15)
+        process.wait(timeout=60)
 
 
 @cache

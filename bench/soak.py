@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from clusters import client_for
+from clusters import broker_spec, client_for
 from kafka import KafkaProducer
 
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.sandbox import Sandbox, SandboxCluster
 from heliograph.wire.append import append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
@@ -123,7 +123,7 @@ def _say(text: str) -> None:
 def soak(folder: Path, seconds: float) -> bool:
     """Returns whether the run succeeded."""
     with Sandbox(folder) as sandbox:
-        spec = ClusterSpec(heap_mb=512, settings={"log.retention.check.interval.ms": "10000"})
+        spec = broker_spec(heap_mb=512, settings={"log.retention.check.interval.ms": "10000"})
         source, target = sandbox.start({"source": spec, "target": spec})
         asyncio.run(_create(source))
         file = folder / "soak.properties"
@@ -177,11 +177,19 @@ async def _run(source: SandboxCluster, process: psutil.Process, seconds: float) 
 
 
 def _settle(file: Path, target: SandboxCluster, written: dict[str, int]) -> dict[str, Any]:
-    """Waits until everything has arrived, and reads Heliograph's status."""
+    """Waits until everything has arrived and Heliograph's status says so. Returns that status."""
     deadline = time.monotonic() + 60
     while asyncio.run(_counts(target)) != written and time.monotonic() < deadline:
         time.sleep(0.5)
-    time.sleep(6.0)  # a status is written every five seconds
+    while True:
+        status = _status(file)
+        has_all = (status.get("lag"), status.get("records")) == (0, sum(written.values()))
+        if has_all or time.monotonic() > deadline:
+            return status
+        time.sleep(2.0)  # a status is written every five seconds
+
+
+def _status(file: Path) -> dict[str, Any]:
     seen = subprocess.run(
         [sys.executable, "-m", "heliograph", "status", str(file), "--json"], capture_output=True, text=True, check=False
     )

@@ -24,6 +24,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 import franz_go
+from clusters import starts_fast
 from workloads import Workload
 
 from heliograph.sandbox.mirrormaker import mirror_maker_command
@@ -163,7 +164,8 @@ def command(tool: Tool, workload: Workload, flows: Sequence[Flow], file: Path) -
         case Kind.HELIOGRAPH:
             return [sys.executable, "-m", "heliograph", "run", str(file)]
         case Kind.MIRROR_MAKER:
-            return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=_MM2_FLAGS, levels=_LEVELS)
+            flags = (*_MM2_FLAGS, "-XX:TieredStopAtLevel=1") if starts_fast() else _MM2_FLAGS
+            return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=flags, levels=_LEVELS)
         case Kind.FRANZ_GO:
             copies = [(flow.source_address, flow.target_address, flow.topic, flow.mirror) for flow in flows]
             batch = workload.max_message_bytes or _FRANZ_GO_BATCH

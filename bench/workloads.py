@@ -22,7 +22,7 @@ from payloads import (
 )
 from producing import append_all
 from transactions import write_transactions
-from writers import SEGMENT_MS, Write, evenly, write_compacted, write_evenly, write_skewed, write_small, write_thin
+from writers import SEGMENT_MS, Write, evenly, write_compacted, write_evenly, write_skewed, write_thin
 
 from heliograph.sandbox import SandboxCluster
 
@@ -44,6 +44,10 @@ class Pool:
     per_batch: int | None
     per_large_batch: int
 
+    def writer(self) -> Write:
+        """Writes a source of these batches."""
+        return write_evenly(self.batches, self.per_batch or self.per_large_batch)
+
 
 _SMALL = Pool(small_batches, None, 8000)
 
@@ -52,15 +56,15 @@ _SMALL = Pool(small_batches, None, 8000)
 class Workload:
     """A source topic. `committed`: a tool must be configured to omit aborted records.
 
-    `two_way`: both clusters have the topic, and each gets the mirror of the other's. `far`: the source is `ROUND_TRIP`
-    away from tool and target.
+    `write` is None where the source has the pool's batches. `two_way`: both clusters have the topic, and each gets the
+    mirror of the other's. `far`: the source is `ROUND_TRIP` away from tool and target.
     """
 
     number: int
     name: str
     about: str
     records: int
-    write: Write
+    write: Write | None = None
     partitions: int = 6
     configs: tuple[tuple[str, str], ...] = ()
     compression: str = "none"
@@ -91,7 +95,6 @@ WORKLOADS = (
         "small records",
         "100-byte values in batches of 16 KB, 6 partitions",
         3_500_000,
-        write_small,
         two_tasks=True,
         pool=Pool(small_batches, PER_BATCH, 8000),
     ),
@@ -100,7 +103,6 @@ WORKLOADS = (
         "large compressed batches",
         "1 KB values of JSON, lz4 (2.9 : 1), batches of 128 KB, 6 partitions",
         1_300_000,
-        write_evenly(large_batches, PER_LARGE_BATCH),
         compression="lz4",
         pool=Pool(large_batches, PER_LARGE_BATCH, 2400),
     ),
@@ -139,7 +141,6 @@ WORKLOADS = (
         "incompressible",
         "1 KB values that lz4 compresses to 98 %, batches of 128 KB, 6 partitions",
         600_000,
-        write_evenly(incompressible_batches, 128),
         compression="lz4",
         pool=Pool(incompressible_batches, 128, 875),
     ),
@@ -148,7 +149,6 @@ WORKLOADS = (
         "small compressed batches",
         "1 KB values of JSON, lz4 (2.9 : 1), batches of 16 KB, 6 partitions",
         1_300_000,
-        write_evenly(large_batches, 46),
         compression="lz4",
         pool=Pool(large_batches, 46, 2400),
     ),
@@ -157,7 +157,6 @@ WORKLOADS = (
         "records of 10 KB",
         "one 10 KB value per batch, as a producer with the default batch.size writes them, 6 partitions",
         70_000,
-        write_evenly(ten_kilobyte_batches, 1),
         pool=Pool(ten_kilobyte_batches, 1, 86),
     ),
     Workload(
@@ -165,7 +164,6 @@ WORKLOADS = (
         "records of 1 MB",
         "one 1 MB value per batch, 6 partitions, max.message.bytes of 2 MB",
         900,
-        write_evenly(megabyte_batches, 1),
         configs=(("max.message.bytes", str(2 * 1024 * 1024)),),
         pool=Pool(megabyte_batches, None, 1),
     ),
@@ -174,7 +172,6 @@ WORKLOADS = (
         "two ways",
         "100-byte values in batches of 16 KB, 6 partitions in each cluster, mirrored in both directions at once",
         2_500_000,
-        write_small,
         two_way=True,
         pool=Pool(small_batches, PER_BATCH, 8000),
     ),
@@ -183,7 +180,6 @@ WORKLOADS = (
         "far away",
         f"100-byte values in batches of 16 KB, 6 partitions, a round trip of {ROUND_TRIP * 1000:.0f} ms to the source",
         3_500_000,
-        write_small,
         far=True,
         pool=Pool(small_batches, PER_BATCH, 8000),
     ),
@@ -202,7 +198,8 @@ async def write(workload: Workload, cluster: SandboxCluster, records: int) -> Su
     """Write the workload's topic and count what a read-committed consumer of it would see."""
     async with client_of(cluster) as client:
         await create(client, workload.topic, workload.partitions, workload.configs)
-        await workload.write(client, workload.topic, workload.partitions, records)
+        write_source = workload.write or workload.pool.writer()
+        await write_source(client, workload.topic, workload.partitions, records)
         if not workload.compacted:
             return survey(data(cluster), workload.topic)
         result = await _cleaned(workload, cluster)

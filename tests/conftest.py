@@ -2,12 +2,15 @@
 
 import itertools
 import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from distribution import Scheduling, rank
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.kernels import loading
 from logs import Log, Pair
@@ -15,7 +18,6 @@ from process_starters import starts_processes
 from secured import SecuredPair, start_secured
 
 _numbers = itertools.count(1)
-_LONG = {"faults", "monitoring", "rest", "running"}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -53,6 +55,14 @@ def secured(sandbox: Sandbox) -> SecuredPair:
     return start_secured(sandbox)
 
 
+@pytest.fixture(scope="session")
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens. It is bound, so that no broker takes it meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield int(bound.getsockname()[1])
+
+
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic name that no other test uses."""
@@ -86,11 +96,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long files first: tests that run side by side then end at about the same time."""
     for item in items:
         if isinstance(item, pytest.Function) and starts_processes(item.function, *_fixtures_of(item)):
             item.add_marker("processes")
-    items.sort(key=lambda item: not _LONG.intersection(item.path.parts))
+    items.sort(key=lambda item: rank(item.path))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _fixtures_of(item: pytest.Function) -> list[Callable[..., object]]:

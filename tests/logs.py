@@ -19,7 +19,7 @@ from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.consumer_groups import Committed, commit_offsets
-from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, BrokerError, WireError
+from heliograph.wire.errors import MESSAGE_TOO_LARGE, TOPIC_ALREADY_EXISTS, BrokerError, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topic_requests import (
@@ -33,7 +33,11 @@ from heliograph.wire.topic_requests import (
 from heliograph.wire.transactions import TransactionalId
 from waiting import PATIENCE, async_until, until
 
-__all__ = ["PATIENCE", "Log", "Pair", "Record", "Seen", "on", "some_records", "until"]
+# For a consumer that subscribes. One that joins its group before it has the topic's metadata is assigned nothing, and
+# joins again when it refreshes the metadata: by default after five minutes.
+JOINS_SOON = {"metadata_max_age_ms": 500}
+
+__all__ = ["JOINS_SOON", "PATIENCE", "Log", "Pair", "Record", "Seen", "on", "some_records", "until"]
 
 
 @dataclass(frozen=True)
@@ -333,8 +337,30 @@ class Log:
             return False
 
         until(is_compacted, lambda: f"the broker has not compacted {topic}", every=0.5)
-        self.configure(topic, cleanup_policy="delete")  # or the logs would go on changing while they are compared
-        time.sleep(0.5)
+        self.end_compaction(topic)
+
+    def end_compaction(self, topic: str) -> None:
+        """Returns when the topic is not compacted any more, so that it does not change while it is compared.
+
+        A broker shows new settings before it applies them. It applies one change after the other, and the first one
+        ends a running compaction: when the second has its effect, that is over.
+        """
+        batch = encode([Record(0, int(time.time() * 1000), b"other", b"x" * 2000)])
+        self.configure(topic, cleanup_policy="delete", max_message_bytes="1000")
+        until(lambda: self._append(topic, batch) == MESSAGE_TOO_LARGE)
+        self.configure(topic, max_message_bytes="1048588")
+        until(lambda: self._append(topic, batch) == 0)
+
+    def _append(self, topic: str, batch: bytes) -> int:
+        """Returns the broker's error code."""
+
+        async def do(client: ClusterClient) -> int:
+            leader = (await client.metadata([topic])).topics[topic].leaders[0]
+            (answer,) = await append(await client.connection(leader), [(topic, 0, [batch])], 10.0)
+            return int(answer.error)
+
+        code: int = on(self, do)
+        return code
 
     def place(self, topic: str, *replicas: list[int]) -> None:
         """A topic with one partition per list of brokers. The first broker of a list leads; each of them may."""

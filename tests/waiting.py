@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 PATIENCE = 240.0  # seconds until a test gives up: only a failing test, or one on a very slow machine, waits so long
+# Many conditions ask a broker, which costs processor time: the longer the wait, the longer the pauses.
+_SHORTEST, _SHARE, _LONGEST = 0.05, 0.05, 0.5
 
 
 def _nothing() -> object:
@@ -17,13 +19,14 @@ def until(
     describe: Callable[[], object] = _nothing,
     *,
     seconds: float = PATIENCE,
-    every: float = 0.1,
+    every: float | None = None,
 ) -> None:
     """Waits until the condition is true. `describe` says what there is instead, if it does not become true."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, describe()
-        time.sleep(every)
+        waited = time.monotonic() - began
+        assert waited < seconds, describe()
+        time.sleep(min(_SHORTEST + waited * _SHARE, _LONGEST) if every is None else every)
 
 
 async def async_until(

@@ -32,7 +32,7 @@ from heliograph.service.group_report import (
 from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Connection
 from heliograph.wire.consumer_groups import Committed, committed_offsets
-from logs import Log, Pair, on, some_records, until
+from logs import JOINS_SOON, Log, Pair, on, some_records, until
 from running.command import in_process
 
 
@@ -59,7 +59,7 @@ def _row(flow: Flow, group: str) -> GroupPartition:
 @contextmanager
 def _member(log: Log, group: str, topic: str) -> Iterator[None]:
     consumer: Any = KafkaConsumer(
-        bootstrap_servers=log.bootstrap, group_id=group, client_id="app", enable_auto_commit=False
+        bootstrap_servers=log.bootstrap, group_id=group, client_id="app", enable_auto_commit=False, **JOINS_SOON
     )
     try:
         consumer.subscribe([topic])

@@ -12,7 +12,7 @@ from heliograph.control.topic_sync import TopicSyncResult, plan, sync_topics, wa
 from heliograph.model.flow import Cluster, Flow
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.topic_requests import ConfigEntry
-from logs import Pair, some_records
+from logs import Pair, some_records, until
 
 _FLOW = Flow(Cluster("A", (("h", 1),)), Cluster("B", (("h", 1),)))
 
@@ -72,10 +72,10 @@ def test_mirrors_on_a_real_broker_have_name_partitions_and_settings(pair: Pair, 
     pair.a.create(topic, partitions=3, retention_ms="123456789", segment_bytes="2000000")
     flow = only(pair.flow(), topic)
     asyncio.run(prepare(flow))
-    assert pair.b.partitions(f"A.{topic}") == 3
+    until(lambda: pair.b.partitions(f"A.{topic}") == 3)  # a broker shows a change after it has answered
     pair.a.grow(topic, 5)
     asyncio.run(prepare(flow))
-    assert pair.b.partitions(f"A.{topic}") == 5
+    until(lambda: pair.b.partitions(f"A.{topic}") == 5)
     assert _synced(flow).too_wide == {}
     pair.b.grow(f"A.{topic}", 7)
     assert _synced(flow) == TopicSyncResult({topic: 5}, {}, {topic: 7})

@@ -41,7 +41,7 @@ def only(flow: Flow, topic: str) -> Flow:
     return replace(flow, topics=NameFilter((topic + ".*",)))
 
 
-def copy(flow: Flow, done: Callable[[Copier], bool] | None = None, seconds: float = 120.0) -> Outcome:
+def copy(flow: Flow, done: Callable[[Copier], bool] | None = None, seconds: float = PATIENCE) -> Outcome:
     """Run one lease over all the flow's partitions until `done`, by default until everything is copied or refused."""
 
     async def main() -> Outcome:

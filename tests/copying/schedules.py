@@ -1,8 +1,8 @@
 """Copiers in random schedules: crashes, two at a time, requests that come late or never, brokers that lose their logs'
 ends or forget producers, and whatever else happens to two clusters. Without brokers and without real time.
 
-SCHEDULES=50000 in the environment plays more of them than the 3000 of `make test`. A schedule that fails is printed as
-it was played; SHRINK=1 looks for a shorter one that fails too, which can take minutes.
+`make schedules` plays more of them than the 1000 of `make test`. A schedule that fails is printed as it was played;
+SHRINK=1 in the environment looks for a shorter one that fails too, which can take minutes.
 """
 
 import os
@@ -20,7 +20,7 @@ from copying.simulation.world import LEDGER, MIRROR, Choices, World
 from heliograph.model.flow import CONTINUE, FAIL, Policies
 from heliograph.wire.errors import MESSAGE_TOO_LARGE
 
-_SCHEDULES = int(os.environ.get("SCHEDULES", "3000"))
+_SCHEDULES = int(os.environ.get("SCHEDULES", "1000"))
 _STEPS = 30
 
 # What happens in some schedules only, as less holds then: at most two of them together.

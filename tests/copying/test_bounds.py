@@ -14,13 +14,13 @@ from heliograph.copy.rate_limiter import RateLimiter
 from heliograph.copy.work import Work
 from heliograph.model.flow import MIB, Reading
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
-from logs import Log, Pair, some_records
+from logs import PATIENCE, Log, Pair, some_records
 
 
 @pytest.fixture(scope="module")
 def stallable() -> Iterator[SandboxCluster]:
     with Sandbox() as sandbox:
-        (cluster,) = sandbox.start({"stall": ClusterSpec()})
+        (cluster,) = sandbox.start({"stall": ClusterSpec(fast_start=True)})
         yield cluster
 
 
@@ -37,7 +37,7 @@ def test_a_burst_with_a_stalled_target_stays_within_the_memory_bound(
 
     async def main() -> None:
         partitions = await prepare(flow)
-        copier = Copier(Work(flow, "burst", 60.0, partitions))
+        copier = Copier(Work(flow, "burst", PATIENCE, partitions))
         lease = asyncio.create_task(copier.run())
 
         def watched(condition: bool) -> bool:
@@ -79,7 +79,7 @@ def test_a_flow_stays_within_its_bytes_per_second(pair: Pair, topic: str) -> Non
 
     async def main() -> float:
         partitions = await prepare(flow)
-        copier = Copier(Work(flow, "slow", 60.0, partitions, bytes_per_second=1_000_000.0))
+        copier = Copier(Work(flow, "slow", PATIENCE, partitions, bytes_per_second=1_000_000.0))
         lease = asyncio.create_task(copier.run())
         began = time.monotonic()
         await until(lambda: settled(copier))

@@ -20,7 +20,7 @@ from heliograph.model.partitions import MirrorPartition
 from heliograph.service.running_lease import RunningLease, lease_changes
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, write
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 
 
 def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, topic: str) -> None:
@@ -32,7 +32,7 @@ def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, to
 
     async def main() -> None:
         partitions = {partition.topic: partition for partition in await prepare(flow)}
-        earlier = Copier(Work(flow, "earlier", 120.0, (partitions[comes],)))  # so the ledger knows it already
+        earlier = Copier(Work(flow, "earlier", PATIENCE, (partitions[comes],)))  # so the ledger knows it already
         lease = asyncio.create_task(earlier.run())
         await until(lambda: settled(earlier))
         earlier.stop()
@@ -41,7 +41,7 @@ def test_partitions_are_added_and_dropped_while_others_are_copied(pair: Pair, to
         await client.connect()
         signals = await own_topic(client, signals_topic("A"))
         start = await write(client, signals, COMMANDS, [(b"nothing", b"")])
-        work = Work(flow, "changing", 120.0, (partitions[stays], partitions[goes]), commands_from=start)
+        work = Work(flow, "changing", PATIENCE, (partitions[stays], partitions[goes]), commands_from=start)
         copier = Copier(work)
         lease = asyncio.create_task(copier.run())
         await until(lambda: settled(copier))
@@ -86,7 +86,7 @@ def test_a_partition_that_is_dropped_while_it_resumes_is_not_copied(
 
     async def main() -> None:
         partitions = {partition.topic: partition for partition in await prepare(flow)}
-        copier = Copier(Work(flow, "dropping", 60.0, tuple(partitions.values())))
+        copier = Copier(Work(flow, "dropping", PATIENCE, tuple(partitions.values())))
 
         async def drop_meanwhile(found: list[Candidate], *others: Any) -> list[Candidate]:
             passed = await verified(found, *others)
@@ -115,7 +115,7 @@ def test_a_partition_that_is_dropped_and_added_is_resumed_from_the_logs(pair: Pa
 
     async def main() -> None:
         partitions = await prepare(flow)
-        copier = Copier(Work(flow, "again", 60.0, partitions))
+        copier = Copier(Work(flow, "again", PATIENCE, partitions))
         lease = asyncio.create_task(copier.run())
         for number in range(1, 4):
             await until(lambda: copier.cursors[0].copied.records > 0 or settled(copier))

@@ -11,7 +11,7 @@ from heliograph.copy.copier import Copier
 from heliograph.copy.work import Work
 from heliograph.model.flow import Reading, Writing
 from heliograph.model.partitions import Position
-from logs import Pair, Record, some_records
+from logs import PATIENCE, Pair, Record, some_records
 
 
 def _same(pair: Pair, topic: str, partition: int = 0) -> None:
@@ -84,7 +84,7 @@ def test_two_copiers_at_once_cannot_add_a_record_twice(pair: Pair, topic: str) -
 
     async def main() -> None:
         partitions = await prepare(flow)
-        copiers = [Copier(Work(flow, f"twin-{number}", 30.0, partitions)) for number in range(3)]
+        copiers = [Copier(Work(flow, f"twin-{number}", PATIENCE, partitions)) for number in range(3)]
         leases = [asyncio.create_task(copier.run()) for copier in copiers]
         await until(lambda: any(settled(copier) for copier in copiers))
         for copier in copiers:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from copying.lease import copy, only, prepare
+from copying.lease import copy, only, prepare, until
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Work
@@ -19,7 +19,7 @@ from heliograph.model.ledger_records import JournalEntry
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.fetch import FetchSession
 from heliograph.wire.fetch_response import Fetched
-from logs import Pair, Record, some_records
+from logs import PATIENCE, Pair, Record, some_records
 
 
 def test_when_the_first_batch_is_refused_no_other_takes_its_offset(pair: Pair, topic: str) -> None:
@@ -85,8 +85,8 @@ def test_a_dead_bootstrap_address_does_not_block_the_others(pair: Pair) -> None:
         addresses = (("127.0.0.1", int(silent.getsockname()[1])), *pair.a.cluster.bootstrap_servers)
 
         async def main() -> None:
-            client = ClusterClient(Cluster("A", addresses))
-            async with asyncio.timeout(3.0):
+            client = ClusterClient(Cluster("A", addresses, request_timeout=10 * PATIENCE))
+            async with asyncio.timeout(PATIENCE):
                 await client.connect()
             client.close()
 
@@ -146,9 +146,11 @@ def test_a_partition_without_a_leader_is_reported_as_waiting(pair: Pair, topic: 
     async def main() -> None:
         partitions = await prepare(flow)
         pair_gone = tuple(dataclasses.replace(partition, mirror=f"{partition.mirror}-gone") for partition in partitions)
-        copier = Copier(Work(flow, "waiting", 12.0, pair_gone))
-        outcome = await copier.run()
-        (waiting,) = outcome.refusals
+        copier = Copier(Work(flow, "waiting", PATIENCE, pair_gone))
+        lease = asyncio.create_task(copier.run())
+        await until(lambda: copier.cursors[0].retry.waiting is not None)
+        copier.stop()
+        (waiting,) = (await lease).refusals
         assert (waiting.reason, waiting.final) == ("waiting", False)
         assert "is waiting" in str(waiting)
 

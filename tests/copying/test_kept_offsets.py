@@ -216,16 +216,16 @@ def test_offsets_of_a_source_that_starts_too_late_are_translated(pair: Pair, top
     assert [offset for offset, _one in pair.b.read_with_offsets(f"A.{topic}")] == list(range(40))
 
 
-def test_fifty_million_offsets_are_filled_in_spite_of_two_cancelled_leases(pair: Pair, topic: str) -> None:
+def test_twenty_million_offsets_are_filled_in_spite_of_two_cancelled_leases(pair: Pair, topic: str) -> None:
     pair.a.create(topic)
-    pair.a.skip(topic, 50_000_000)
+    pair.a.skip(topic, 20_000_000)
     pair.a.transaction(topic, 5)  # a gap right behind, planned while it is filled
     pair.a.write(topic, some_records(10))
     flow = kept(pair, topic)
-    for most in (5_000_000, 20_000_000):
-        copy(flow, _filled_more_than(most), seconds=120.0)
-    assert pair.b.bounds(f"A.{topic}")[1] < 50_000_000
-    assert well(copy(flow, seconds=120.0))
+    for most in (2_000_000, 8_000_000):
+        copy(flow, _filled_more_than(most))
+    assert pair.b.bounds(f"A.{topic}")[1] < 20_000_000
+    assert well(copy(flow))
     same(pair, topic)
 
 

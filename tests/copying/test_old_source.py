@@ -25,7 +25,7 @@ from logs import Log, Pair, on, some_records, until
 @pytest.fixture(scope="module")
 def old() -> Iterator[Log]:
     with Sandbox() as sandbox:
-        (cluster,) = sandbox.start({"old": ClusterSpec(version="1.1.1")})
+        (cluster,) = sandbox.start({"old": ClusterSpec(version="1.1.1", fast_start=True)})
         yield Log(cluster.bootstrap)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from copying.lease import only, prepare, settled, until
 from heliograph.copy.copier import Copier
+from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.signals import Grant, Report, grant_command
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
@@ -79,7 +80,27 @@ def test_a_lease_that_is_granted_more_time_continues(pair: Pair, topic: str) -> 
     outcome, lasted = _run(only(pair.flow(), topic), answer)
     assert 2 * _SECONDS < lasted < _STOPPED_AFTER  # it is granted no time after six seconds
     assert outcome.records == 20
-    assert len(asked_at) < 12  # not with every report
+
+
+def test_a_lease_asks_when_a_quarter_of_its_time_is_over_and_until_it_is_granted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moment = 1000.0
+    monkeypatch.setattr("heliograph.copy.lease_clock.now", lambda: moment)
+    clock = LeaseClock(100.0, attempt=1)
+    moment += 24.0
+    assert clock.ask() == 0
+    moment += 1.0
+    assert clock.ask() == 1
+    moment += 10.0
+    assert clock.ask() == 2
+    assert not clock.extend(Grant(0, 2, 0.0))  # of another attempt
+    assert not clock.extend(Grant(1, 3, 0.0))  # it has not asked so often
+    assert clock.extend(Grant(1, 1, 0.0))
+    assert (clock.left, clock.ask()) == (90.0, 0)
+    moment += 90.0
+    assert clock.is_expired
+    assert not clock.extend(Grant(1, 2, 0.0))
 
 
 def test_time_granted_to_another_attempt_does_not_count(pair: Pair, topic: str) -> None:

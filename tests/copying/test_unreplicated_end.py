@@ -70,7 +70,7 @@ def test_a_lease_waits_for_unreplicated_batches_of_an_earlier_one(
 
     async def main() -> None:
         partitions = await prepare(flow)
-        first = Copier(Work(flow, "first", 120.0, partitions))
+        first = Copier(Work(flow, "first", PATIENCE, partitions))
         lease = asyncio.create_task(first.run())
         await until(lambda: settled(first))
         client = ClusterClient(flow.target)
@@ -88,7 +88,7 @@ def test_a_lease_waits_for_unreplicated_batches_of_an_earlier_one(
             first.stop()
             await lease
             await asyncio.to_thread(pair.a.write, topic, some_records(3))  # thin batches: they would be joined
-            second = Copier(Work(flow, "second", 120.0, partitions))
+            second = Copier(Work(flow, "second", PATIENCE, partitions))
             lease = asyncio.create_task(second.run())
             (cursor,) = second.cursors
             async with asyncio.timeout(PATIENCE):

@@ -3,19 +3,21 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
 
 import heliograph.wire.consumer_groups
 from copying.lease import prepare
+from faults.topics import Clusters
 from heliograph.copy.copier import Copier
 from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import Flow
+from heliograph.model.internal_topics import ledger_topic, signals_topic
 from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
+from heliograph.sandbox import SandboxCluster
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
 from heliograph.wire.coordinators import coordinators
@@ -23,15 +25,6 @@ from heliograph.wire.errors import WireError
 from logs import PATIENCE, Log, Record, on, some_records
 
 _PARTITIONS = 6
-
-
-@pytest.fixture(scope="module")
-def threes() -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
-    with Sandbox() as sandbox:
-        settings = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
-        spec = ClusterSpec(brokers=3, settings=settings, fast_start=True)
-        source, target = sandbox.start({"S": spec, "T": spec})
-        yield source, target
 
 
 def _flow(source: SandboxCluster, target: SandboxCluster, topic: str) -> Flow:
@@ -43,9 +36,7 @@ def _flow(source: SandboxCluster, target: SandboxCluster, topic: str) -> Flow:
     )
 
 
-def test_a_group_request_follows_its_coordinator(
-    threes: tuple[SandboxCluster, SandboxCluster], topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_request_follows_its_coordinator(threes: Clusters, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first answer is out of date: a real broker then says that it does not coordinate the group."""
     log = Log(threes[1].bootstrap)
     log.create(topic, replicas=3)
@@ -71,26 +62,32 @@ def test_a_group_request_follows_its_coordinator(
     on(log, main)
 
 
-def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(
-    threes: tuple[SandboxCluster, SandboxCluster], topic: str
-) -> None:
+def test_rolling_kills_on_both_sides_lose_and_repeat_nothing(threes: Clusters, topic: str) -> None:
     source, target = threes
     log, mirror = Log(source.bootstrap), Log(target.bootstrap)
-    log.create(topic, partitions=_PARTITIONS, replicas=3)
+    for side, name in ((log, topic), (mirror, f"S.{topic}")):
+        side.create(name, partitions=_PARTITIONS, replicas=3, min_insync_replicas="2")
     written = 4000
     for partition in range(_PARTITIONS):
         log.write(topic, some_records(written), partition, per_batch=10)
     flow = _flow(source, target, topic)
 
     def roll() -> None:
-        for cluster, broker in itertools.product((target, source), (1, 2, 3)):
+        """One broker after the other, of both clusters at the same time."""
+        for broker in (1, 2, 3):
             time.sleep(1.0)
-            cluster.kill(broker)
+            for cluster in (target, source):
+                cluster.kill(broker)
             time.sleep(2.0)
-            cluster.start_broker(broker)
+            for cluster in (target, source):
+                cluster.start_broker(broker, wait=False)
+            for cluster in (target, source):
+                cluster.wait_until_up()
 
     async def copy_in_short_leases() -> list[Outcome]:
         partitions = await prepare(flow)
+        for name in (ledger_topic("S"), signals_topic("S")):
+            await asyncio.to_thread(mirror.configure, name, min_insync_replicas="2")
         rolling = asyncio.create_task(asyncio.to_thread(roll))
         deadline = time.monotonic() + PATIENCE
         outcomes: list[Outcome] = []

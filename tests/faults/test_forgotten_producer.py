@@ -52,7 +52,7 @@ def _lease(flow: Flow, act: Callable[[Copier], None]) -> Outcome:
     """When all is copied, `act`; then on until all is copied, or refused."""
 
     async def main() -> Outcome:
-        copier = Copier(Work(flow, f"forgotten-{uuid.uuid4().hex}", 100.0, await prepare(flow)))
+        copier = Copier(Work(flow, f"forgotten-{uuid.uuid4().hex}", PATIENCE, await prepare(flow)))
         lease = asyncio.create_task(copier.run())
         async with asyncio.timeout(PATIENCE):
             while not settled(copier):

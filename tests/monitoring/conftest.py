@@ -16,9 +16,9 @@ import pytest
 from kafka import KafkaConsumer
 from prometheus_client.parser import text_string_to_metric_families
 
-from heliograph.sandbox.ports import free_ports
 from heliograph.wire.recode import GZIP, NONE
-from logs import PATIENCE, Log, Pair, Record, until
+from logs import JOINS_SOON, PATIENCE, Log, Pair, Record, until
+from ports import free_port
 from rest.api import Api
 from running.command import start
 
@@ -100,7 +100,7 @@ def write_kinds(log: Log) -> None:
     log.write(KINDS, records, codec=NONE, per_batch=1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with watching(pair, tmp_path_factory.mktemp("watched")) as running:
         yield running
@@ -108,7 +108,7 @@ def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wa
 
 @contextmanager
 def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
-    (port,) = free_ports(1)
+    port = free_port()
     webhook = Webhook()
     file = folder / "mm2.properties"
     every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
@@ -142,6 +142,7 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
             bootstrap_servers=pair.b.bootstrap,
             group_id=f"{GROUP}-in-use",
             max_poll_interval_ms=3_600_000,  # it stays in the group, however long the tests take
+            **JOINS_SOON,
         )
         with closing(in_use) as consumer:
             lose_records(watched)

@@ -21,11 +21,11 @@ from access import GUARDED, deny
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.sandbox.cluster import SandboxCluster
 from heliograph.sandbox.java import find_java
-from heliograph.sandbox.ports import free_ports
 from heliograph.wire.acl_requests import ALLOW, LITERAL, READ, Acl, create_acls
 from logs import PATIENCE, Log, Pair, Record, on, some_records, until
 from monitoring.prometheus import looking_at, rules
 from monitoring.test_rules_and_dashboards import FIRING
+from ports import free_port
 from rest.api import Api
 from running.command import start
 
@@ -34,6 +34,7 @@ SOONER = {
     "heliograph_heartbeat_age_seconds > 60": "heliograph_heartbeat_age_seconds > 5",
     "heliograph_open_transaction_seconds > 300": "heliograph_open_transaction_seconds > 5",
     'changes(process_start_time_seconds{job="heliograph"}[30m]) > 2': "changes(process_start_time_seconds[30m]) > 0",
+    "rate(heliograph_throttled_seconds_total[1m])": "rate(heliograph_throttled_seconds_total[10s])",
     'group offsets|offset syncs"} > 600': 'group offsets|offset syncs"} > 7',
 }
 WELL, WIDE, FOREIGN, SLOW, OPEN = (f"alerts-{name}" for name in ("well", "wide", "foreign", "slow", "open"))
@@ -193,14 +194,14 @@ _WITHOUT_SPARK = (spark_does_not_come_up, the_process_is_gone, it_is_started_aga
 
 
 @pytest.fixture(scope="module")
-def deployment(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def deployment(pair: Pair, closed_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("alerts")
-    (port,) = free_ports(1)
+    port = free_port()
     settings = GUARDED | {"message.max.bytes": str(_LARGEST), "quota.window.num": "2"}
     with looking_at(port, folder, SOONER) as prometheus, Sandbox() as sandbox:
         (broker,) = sandbox.start({"MID": ClusterSpec(settings=settings, fast_start=True)})
         mid, file = Log(broker.bootstrap), folder / "mm2.properties"
-        file.write_text(_properties(pair, mid))
+        file.write_text(_properties(pair, mid, closed_port))
         for topic in (WELL, WIDE, FOREIGN, SLOW, OPEN):
             pair.a.create(topic)
         for topic in (WELL, FOREIGN):
@@ -218,9 +219,9 @@ def write_old(near: Log, count: int) -> None:
     near.write(SLOW, [Record(0, two_hours_ago, b"key", b"x" * 100)] * count, per_batch=500)
 
 
-def _properties(pair: Pair, mid: Log) -> str:
-    near, far, (nobody,) = pair.a.bootstrap, pair.b.bootstrap, free_ports(1)
-    addresses = {"NEAR": near, "MID": mid.bootstrap, "FAR": far, "MORE": near, "GONE": f"127.0.0.1:{nobody}"}
+def _properties(pair: Pair, mid: Log, closed_port: int) -> str:
+    near, far = pair.a.bootstrap, pair.b.bootstrap
+    addresses = {"NEAR": near, "MID": mid.bootstrap, "FAR": far, "MORE": near, "GONE": f"127.0.0.1:{closed_port}"}
     often = (
         "refresh.topics",
         "refresh.groups",

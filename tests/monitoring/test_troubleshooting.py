@@ -9,7 +9,6 @@ from socketserver import BaseRequestHandler, ThreadingTCPServer
 import pytest
 
 from heliograph.sandbox import Sandbox
-from heliograph.sandbox.ports import free_ports
 from logs import until
 from monitoring.conftest import LOST, NOT_MIRRORED, STOPPED, Watched
 from monitoring.troubled import troubled
@@ -49,9 +48,9 @@ def _run(folder: Path, address: str, more: str = "") -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def trouble(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def trouble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Starts with the first test: a message that takes half a minute is there when the last test needs it."""
-    with troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
+    with Sandbox() as sandbox, troubled(sandbox, tmp_path_factory.mktemp("troubled")) as log:
         yield log
 
 
@@ -64,9 +63,8 @@ def test_every_message_on_the_page_is_promised_and_every_promise_kept_here() -> 
     }
 
 
-def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    assert same(blocks()["A cluster cannot be reached"]) in _run(tmp_path, f"127.0.0.1:{port}")
+def test_a_cluster_that_is_not_there(tmp_path: Path, closed_port: int) -> None:
+    assert same(blocks()["A cluster cannot be reached"]) in _run(tmp_path, f"127.0.0.1:{closed_port}")
 
 
 class _HangsUp(BaseRequestHandler):

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from heliograph.sandbox import ClusterSpec, Sandbox
-from logs import PATIENCE, Log, Record, until
+from logs import JOINS_SOON, PATIENCE, Log, Record, until
 from running.command import start
 
 GUARDED = ClusterSpec(
@@ -45,7 +45,9 @@ def troubled(sandbox: Sandbox, folder: Path) -> Iterator[Path]:
     first, later = {"A->B": "no-.*, big, early, tomorrow", "C->D": "wide"}, {"E->F": "wide", "M->N": "wide"}
     _write(file, guarded, first)
     with closing(
-        KafkaConsumer("wide", bootstrap_servers=guarded.bootstrap, group_id="M-mm2", max_poll_interval_ms=3600_000)
+        KafkaConsumer(
+            "wide", bootstrap_servers=guarded.bootstrap, group_id="M-mm2", max_poll_interval_ms=3600_000, **JOINS_SOON
+        )
     ) as worker:
         until(lambda: worker.poll(timeout_ms=100) or worker.assignment(), every=0)
         process = start("run", file, log=log)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.sandbox.mirrormaker import connect_worker_command
-from heliograph.sandbox.ports import free_ports
 from logs import Log, until
 from mm2 import SOON_UP
+from ports import free_port
 from running.command import kill, start
 
 
@@ -64,7 +64,7 @@ class Api:
 
 def worker_file(folder: Path, log: Log, name: str) -> tuple[Path, Api]:
     """A worker's own file, with topics and a group of its own."""
-    (port,) = free_ports(1)
+    port = free_port()
     file = folder / f"{name}.properties"
     converters = "\n".join(
         f"{kind}.converter=org.apache.kafka.connect.converters.ByteArrayConverter"

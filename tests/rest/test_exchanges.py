@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
-from heliograph.sandbox.ports import free_ports
 from logs import PATIENCE, Pair, some_records
+from ports import free_port
 from rest.api import Answer, Api, connect_worker, connector, serving, worker_file
 from running.command import kill, start
 
@@ -90,8 +90,7 @@ def both(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]
         connect_worker(file, real) as worker,
         serving(*worker_file(folder, pair.b, "heliograph-worker")) as ours,
     ):
-        (port,) = free_ports(1)
-        refused = start("serve", file, "--rest", f"127.0.0.1:{port}", log=folder / "refused.log")
+        refused = start("serve", file, "--rest", f"127.0.0.1:{free_port()}", log=folder / "refused.log")
         recorders = Recorder(real, REAL), Recorder(ours, OURS)
         try:
             with ThreadPoolExecutor() as pool:

@@ -8,7 +8,6 @@ from pathlib import Path
 from heliograph.model.flow import Cluster, Flow
 from heliograph.rest.health import HEALTHY, Health, HealthStatus, Storage
 from heliograph.sandbox import ClusterSpec, Sandbox
-from heliograph.sandbox.ports import free_ports
 from logs import Log, Pair
 from rest.api import Api, connector, serving, worker_file
 
@@ -34,9 +33,8 @@ def _check(flows: Flows, *storage: Storage, timeout: float = 10.0) -> HealthStat
     return asyncio.run(Health(flows, lambda: storage, timeout=timeout).check())
 
 
-def _unreachable(alias: str = "B") -> Storage:
-    (port,) = free_ports(1)
-    return Storage(Cluster(alias, (("127.0.0.1", port),)))
+def _unreachable(closed_port: int) -> Storage:
+    return Storage(Cluster("B", (("127.0.0.1", closed_port),)))
 
 
 def test_a_worker_is_starting_until_its_clusters_and_spark_are_ready() -> None:
@@ -63,8 +61,8 @@ def test_a_worker_whose_spark_has_died_is_unhealthy() -> None:
     assert after == HealthStatus(500, "unhealthy", f"{UNHEALTHY} Spark's JVM has died.")
 
 
-def test_a_worker_whose_storage_cannot_be_reached_is_unhealthy() -> None:
-    answer = _check(Flows(), _unreachable())
+def test_a_worker_whose_storage_cannot_be_reached_is_unhealthy(closed_port: int) -> None:
+    answer = _check(Flows(), _unreachable(closed_port))
     assert (answer.code, answer.status) == (500, "unhealthy")
     assert answer.message.startswith(f"{UNHEALTHY} Cluster B cannot be reached: ")
 
@@ -76,14 +74,14 @@ def test_a_broker_that_never_answers_does_not_hold_up_the_check() -> None:
     assert answer == HealthStatus(500, "unhealthy", f"{UNHEALTHY} Cluster B does not answer within 0.2 s.")
 
 
-def test_storage_needs_its_topics_and_one_reachable_target_is_enough(pair: Pair, topic: str) -> None:
+def test_storage_needs_its_topics_and_one_reachable_target_is_enough(pair: Pair, topic: str, closed_port: int) -> None:
     cluster = pair.b.cluster
     answer = _check(Flows(), Storage(cluster, (topic,)))
     missing = f"Topic {topic} on cluster test is not available: UNKNOWN_TOPIC_OR_PARTITION."
     assert answer == HealthStatus(500, "unhealthy", f"{UNHEALTHY} {missing}")
     pair.b.create(topic)
     assert _check(Flows(), Storage(cluster, (topic,))) == HEALTHY
-    assert _check(Flows(), _unreachable(), Storage(cluster)) == HEALTHY
+    assert _check(Flows(), _unreachable(closed_port), Storage(cluster)) == HEALTHY
 
 
 def test_heliograph_serve_is_unhealthy_while_the_brokers_of_its_storage_topics_are_down(

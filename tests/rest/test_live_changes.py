@@ -19,10 +19,10 @@ from heliograph.cli import app
 from heliograph.copy.compare import compare
 from heliograph.model.internal_topics import PROGRESS, signals_topic
 from heliograph.model.partitions import MirrorPartition
-from heliograph.sandbox.ports import free_ports
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import encode
 from logs import PATIENCE, Log, Pair, Record, some_records, until
+from ports import free_port
 from rest.api import Api, connector, serving, worker_file
 from running.command import kill, start
 
@@ -330,19 +330,20 @@ def _command(api: Api, *arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("_no_connectors_left")
-def test_what_cannot_run_says_why_and_what_is_stopped_is_a_failed_task(api: Api, pair: Pair, topic: str) -> None:
+def test_what_cannot_run_says_why_and_what_is_stopped_is_a_failed_task(
+    api: Api, pair: Pair, topic: str, closed_port: int
+) -> None:
     pair.a.create(topic)
     pair.b.create(f"{ALIAS}.{topic}")
     pair.b.write(f"{ALIAS}.{topic}", some_records(1))
     pair.a.write(topic, some_records(3))
     config = connector("Source", ALIAS, (pair.a, pair.b), topic)
-    (port,) = free_ports(1)
-    _put(api, "src", config | {"source.cluster.bootstrap.servers": f"127.0.0.1:{port}"})
+    _put(api, "src", config | {"source.cluster.bootstrap.servers": f"127.0.0.1:{closed_port}"})
     api.until(lambda api: api.state("src")[:1] == ["FAILED"])
-    assert str(port) in api("GET", "/connectors/src/status").body["connector"]["trace"]
+    assert str(closed_port) in api("GET", "/connectors/src/status").body["connector"]["trace"]
     for path in ("groups", "offsets"):
         got = api("GET", f"{FLOW}/{path}")
-        assert (got.status, str(port) in got.body["message"]) == (503, True)
+        assert (got.status, str(closed_port) in got.body["message"]) == (503, True)
     _put(api, "src", config)
     api.until(lambda api: api.state("src") == ["RUNNING", "FAILED"])
     assert "the ledger has no entry for" in api("GET", "/connectors/src/tasks/0/status").body["trace"]
@@ -384,7 +385,7 @@ def test_sighup_reloads_the_file_and_a_file_with_errors_changes_nothing(
         pair.a.write(name, some_records(10))
     good = properties.read_text().replace(f"{topic}.*", topic)
     properties.write_text(good)
-    (port,) = free_ports(1)
+    port = free_port()
     api, log = Api(port), tmp_path / "log"
     process = start("run", properties, "--rest", f"127.0.0.1:{port}", log=log)
     name = quote("A->B.MirrorSourceConnector")

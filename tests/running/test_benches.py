@@ -9,7 +9,7 @@ _BENCH = Path(__file__).parent.parent.parent / "bench"
 
 
 def test_a_moment_of_soaking_loses_nothing() -> None:
-    output = program_said(_BENCH / "soak.py", "--minutes", "0.1")
+    output = program_said(_BENCH / "soak.py", "--minutes", "0.05")
     written, copied = re.findall(r"\{.*?\}", output)
     assert written == copied
 

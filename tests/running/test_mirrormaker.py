@@ -2,9 +2,9 @@
 
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -83,7 +83,7 @@ class _Producer:
                 records = [Record(0, now(), b"key", f"{self.count + n}".encode()) for n in range(50)]
                 self._pair.a.write(self._topic, records, partition)
             self.count += 50
-            time.sleep(0.05)
+            self._end.wait(0.3)
 
 
 def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
@@ -102,7 +102,7 @@ def test_mm2_is_taken_over_from_and_handed_back_to_without_loss_or_repetition(
 
     with _Producer(pair, topic) as producer:
         with mirror_maker(properties) as mm2:
-            copied(500)
+            copied(100)
             mm2.kill()
         with _heliograph(properties, log):
             copied(producer.count)
@@ -139,46 +139,55 @@ def _check_positions(pair: Pair, topic: str, mirror: str, end: int) -> None:
     until(lambda: offsets_on_target() == positions)
 
 
-def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(
-    pair: Pair, topic: str, tmp_path: Path
-) -> None:
+@dataclass(frozen=True)
+class _Copied:
+    """What MM2 has copied, and a file that would continue with it."""
+
+    topic: str
+    properties: Path
+
+
+@pytest.fixture(scope="module")
+def copied_by_mm2(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> _Copied:
+    topic, mirror = "by-mm2", "north.by-mm2"
     pair.a.create(topic)
     pair.a.write(topic, some_records(300))
-    properties = _properties(pair, topic, tmp_path, "north", "south")
-    mirror, log = f"north.{topic}", tmp_path / "log"
+    pair.a.commit(f"{topic}-group", topic, 120, "some metadata")
+    properties = _properties(pair, topic, tmp_path_factory.mktemp("mm2"), "north", "south")
     with mirror_maker(properties) as mm2:
         until(lambda: pair.b.exists(mirror) and pair.b.bounds(mirror)[1] == 300)
+        until(lambda: pair.b.exists("north.checkpoints.internal") and pair.b.pairs("north.checkpoints.internal") != [])
         mm2.stop()
-    pair.b.write(mirror, some_records(1, start=77777))
-    with _heliograph(properties, log):
-        until(lambda: "cannot be taken over" in log.read_text())
-        until(lambda: "the ledger has no entry for" in log.read_text())
-    assert pair.b.bounds(mirror)[1] == 301
+    return _Copied(topic, properties)
 
 
-def test_mm2s_records_are_byte_for_byte_ours(pair: Pair, topic: str, tmp_path: Path) -> None:
+def test_mm2s_records_are_byte_for_byte_ours(pair: Pair, copied_by_mm2: _Copied) -> None:
     """What MM2 wrote, read and written again by us, is the same; and so are its entries in Connect's offsets."""
-    pair.a.create(topic)
-    pair.a.write(topic, some_records(250))
-    pair.a.commit(f"{topic}-group", topic, 120, "some metadata")
-    properties = _properties(pair, topic, tmp_path, "red", "blue")
-    with mirror_maker(properties) as mm2:
-        until(lambda: pair.b.exists("red.checkpoints.internal") and pair.b.pairs("red.checkpoints.internal") != [])
-        mm2.stop()
     for log, name, kind in (
-        (pair.b, "red.checkpoints.internal", Checkpoint),
-        (pair.a, "mm2-offset-syncs.blue.internal", OffsetSync),
+        (pair.b, "north.checkpoints.internal", Checkpoint),
+        (pair.a, "mm2-offset-syncs.south.internal", OffsetSync),
         (pair.b, "heartbeats", Heartbeat),
     ):
         records = log.pairs(name)
         assert records
         for key, value in records:
             assert kind.from_record(key, value).to_record() == (key, value)
-    entries = [entry for part in range(3) for entry in pair.b.read("mm2-offsets.red.internal", part)]
-    ours = [(SourceKey("MirrorSourceConnector", "red", topic, 0).to_bytes(), 249)]
+    entries = [entry for part in range(3) for entry in pair.b.read("mm2-offsets.north.internal", part)]
+    ours = [(SourceKey("MirrorSourceConnector", "north", copied_by_mm2.topic, 0).to_bytes(), 299)]
     assert [(entry.key, from_value(entry.value)) for entry in entries if entry.key == ours[0][0] and entry.value][
         -1:
     ] == ours
+
+
+def test_a_mirror_that_mm2_has_not_copied_from_this_source_is_not_taken_over(
+    pair: Pair, copied_by_mm2: _Copied, tmp_path: Path
+) -> None:
+    mirror, log = f"north.{copied_by_mm2.topic}", tmp_path / "log"
+    pair.b.write(mirror, some_records(1, start=77777))
+    with _heliograph(copied_by_mm2.properties, log):
+        until(lambda: "cannot be taken over" in log.read_text())
+        until(lambda: "the ledger has no entry for" in log.read_text())
+    assert pair.b.bounds(mirror)[1] == 301
 
 
 @pytest.fixture(scope="module")

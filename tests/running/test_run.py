@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -139,12 +138,6 @@ def test_a_spark_that_does_not_start_is_told_in_one_line(pair: Pair, topic: str,
     assert "Traceback" not in done.stderr
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -164,9 +157,9 @@ def test_a_file_that_cannot_be_run_gives_one_line_and_status_2(
     assert properties.name in line
 
 
-def test_an_unreachable_cluster_gives_one_line_and_status_2(properties: Path) -> None:
+def test_an_unreachable_cluster_gives_one_line_and_status_2(properties: Path, closed_port: int) -> None:
     text = properties.read_text().splitlines()
-    text[2] = f"B.bootstrap.servers = 127.0.0.1:{_free_port()}"
+    text[2] = f"B.bootstrap.servers = 127.0.0.1:{closed_port}"
     properties.write_text("\n".join(text))
     done = heliograph("run", properties)
     assert done.returncode == 2
@@ -175,11 +168,11 @@ def test_an_unreachable_cluster_gives_one_line_and_status_2(properties: Path) ->
     assert properties.name in line
 
 
-def test_three_typos_give_three_warnings_with_line_numbers(properties: Path) -> None:
+def test_three_typos_give_three_warnings_with_line_numbers(properties: Path, closed_port: int) -> None:
     lines = properties.read_text().splitlines()
     first = len(lines) + 1
     lines += ["tasks.mx = 2", "A->B.topics.exlude = x", "B.producer.linger.millis = 5"]
-    lines[2] = f"B.bootstrap.servers = 127.0.0.1:{_free_port()}"
+    lines[2] = f"B.bootstrap.servers = 127.0.0.1:{closed_port}"
     properties.write_text("\n".join(lines))
     done = heliograph("run", properties)
     warned = [line for line in done.stderr.splitlines() if "WARNING" in line]

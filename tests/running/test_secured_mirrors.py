@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -15,6 +14,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 
 from heliograph.sandbox import SandboxCluster, write_key_store
 from logs import PATIENCE, Log, Pair, some_records, until
+from ports import free_port
 from running.command import heliograph, kill, start
 from secured import SecuredPair
 
@@ -63,13 +63,6 @@ def _allow_everything(cluster: SandboxCluster, user: str) -> None:
         ]
     )
     admin.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def _processes_of(process: int) -> Iterator[psutil.Process]:
@@ -142,7 +135,7 @@ def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
     temporary, events = tmp_path / "tmp", tmp_path / "events"
     temporary.mkdir()
     events.mkdir()
-    port = _free_port()
+    port = free_port()
     file = _file(
         tmp_path / "mm2.properties",
         topic,

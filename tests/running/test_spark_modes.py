@@ -86,5 +86,5 @@ def test_under_spark_submit_a_killed_jvm_takes_the_driver_with_it(
         assert family
     finally:
         kill(jvm)
-    _gone, alive = psutil.wait_procs(family, timeout=6)
+    _gone, alive = psutil.wait_procs(family, timeout=PATIENCE)
     assert alive == []

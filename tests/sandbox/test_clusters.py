@@ -11,10 +11,11 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster, SandboxError, cluster_ports
 from heliograph.sandbox.ports import free_ports
+from ports import free_port
 from sandbox.watching import is_running
-from waiting import until
+from waiting import PATIENCE, until
 
-PORT = free_ports(1)[0]
+PORT = free_port()
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_bob="s3cret";'
 
@@ -46,7 +47,7 @@ def create(cluster: SandboxCluster, topic: str, copies: int = 1) -> None:
 def write(cluster: SandboxCluster, topic: str, *values: bytes) -> None:
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap.split(","), acks="all")
     for value in values:
-        producer.send(topic, value).get(timeout=20)
+        producer.send(topic, value).get(timeout=PATIENCE)
     producer.close()
 
 
@@ -130,7 +131,7 @@ def test_a_broker_can_be_paused_and_goes_on(clusters: dict[str, SandboxCluster])
         with pytest.raises(TimeoutError):
             connection.recv(1)
         cluster.resume(1)
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE)
         assert connection.recv(1)
     cluster.wait_until_up()
 

@@ -20,10 +20,10 @@ from kafka import KafkaAdminClient
 from typer.testing import CliRunner
 
 from heliograph.cli.sandbox import sandbox
-from heliograph.sandbox.ports import free_ports
+from ports import free_port
 from sandbox.watching import is_running
 from secured import kafka_python
-from waiting import until
+from waiting import PATIENCE, until
 
 COMMAND = """
 import typer
@@ -59,14 +59,14 @@ class Started:
         self.all_pids = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
 
     def assert_ended_in_order(self) -> None:
-        _, errors = self.process.communicate(timeout=10)
+        _, errors = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0
         assert errors.endswith("stopped\n")
         self.assert_nothing_left()
 
     def assert_nothing_left(self) -> None:
-        until(lambda: not any(map(is_running, self.all_pids)), seconds=5)
-        until(lambda: not Path(self.output["folder"]).exists(), seconds=5)
+        until(lambda: not any(map(is_running, self.all_pids)))
+        until(lambda: not Path(self.output["folder"]).exists())
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def started(code: str, *options: str) -> Iterator[Started]:
 
 
 def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_for(tmp_path: Path) -> None:
-    file, port = tmp_path / "mm2.properties", free_ports(1)[0]
+    file, port = tmp_path / "mm2.properties", free_port()
     options = ["--json", "--clusters", "east,west", "--port", f"east={port}", "--write", str(file)]
     with started(COMMAND, *options) as command:
         assert command.output["clusters"]["east"]["bootstrap"] == f"127.0.0.1:{port}"
@@ -98,7 +98,7 @@ def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_
 
 
 def test_clusters_are_secured_and_the_files_to_connect_are_for_the_owner_only(tmp_path: Path) -> None:
-    file, port = tmp_path / "mm2.properties", free_ports(1)[0]
+    file, port = tmp_path / "mm2.properties", free_port()
     options = ["--json", "--port", f"A={port}", "--brokers", "A=2", "--write", str(file)]
     with started(COMMAND, *options, "--security", "A=scram", "--security", "B=mtls") as command:
         a, b = command.output["clusters"]["A"], command.output["clusters"]["B"]
@@ -149,7 +149,7 @@ def test_a_killed_watchdog_takes_its_brokers_with_it() -> None:
     with started(COMMAND, "--json", "--clusters", "A") as command:
         (watchdog,) = psutil.Process(command.process.pid).children()
         watchdog.kill()
-        _, errors = command.process.communicate(timeout=10)
+        _, errors = command.process.communicate(timeout=PATIENCE)
         assert command.process.returncode == 1
         assert "watchdog process" in errors
         command.assert_nothing_left()
@@ -164,7 +164,7 @@ def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_com
         assert command.process.stderr.readline() == "BROKER DOWN: A-1 ended (killed by signal 9); its log says:\n"
         assert command.process.poll() is None
         os.kill(last, signal.SIGKILL)
-        _, errors = command.process.communicate(timeout=10)
+        _, errors = command.process.communicate(timeout=PATIENCE)
         assert "BROKER DOWN: B-1" in errors
         assert errors.endswith("heliograph sandbox: no broker is left running\n")
         assert command.process.returncode == 1

@@ -8,7 +8,6 @@ import pytest
 
 from copying.simulation.clock import VirtualLoop, virtual_time
 from heliograph.model.flow import SOURCE, Cluster, Flow
-from heliograph.sandbox.ports import free_ports
 from heliograph.service import supervisor as supervisor_module
 from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
 
@@ -139,9 +138,8 @@ def test_flows_come_and_go_while_others_run() -> None:
     assert flows["B->C"].log == flows["C->D"].log == IN_ORDER
 
 
-def test_a_cluster_that_does_not_answer_is_named_and_nothing_starts() -> None:
-    (port,) = free_ports(1)
-    unreachable = Cluster("B", (("127.0.0.1", port),))
+def test_a_cluster_that_does_not_answer_is_named_and_nothing_starts(closed_port: int) -> None:
+    unreachable = Cluster("B", (("127.0.0.1", closed_port),))
 
     async def main() -> None:
         await Supervisor([replace(flow("A", "B"), source=replace(unreachable, alias="A"), target=unreachable)]).run()

@@ -1,7 +1,6 @@
 """Connections to brokers, and to servers that are not brokers."""
 
 import asyncio
-import socket
 from types import SimpleNamespace
 
 import pytest
@@ -24,12 +23,9 @@ def _connect(port: int, timeout: float = 5.0) -> None:
     asyncio.run(main())
 
 
-def test_a_refused_connection_is_reported_with_the_address() -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        with pytest.raises(Unreachable, match=f"127.0.0.1:{port}"):
-            _connect(port)
+def test_a_refused_connection_is_reported_with_the_address(closed_port: int) -> None:
+    with pytest.raises(Unreachable, match=f"127.0.0.1:{closed_port}"):
+        _connect(closed_port)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.fetch import FetchPartition, FetchSession, Limits
-from logs import Pair, some_records
+from logs import PATIENCE, Pair, some_records
 
 _QUICK = Limits(1 << 20, max_wait=0.05)
 
@@ -129,7 +129,7 @@ def test_a_broker_reports_the_throttle_time_of_a_client_over_its_quota(pair: Pai
     try:
 
         async def do(session: FetchSession, found: Topic) -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 while not session.throttled:  # a broker learns of a quota a moment after it is set
                     await session.fetch([_wanted(found, 0, 0)], [], _QUICK)
 
