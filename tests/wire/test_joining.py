@@ -146,7 +146,7 @@ def test_compiled_code_makes_the_same_bytes_as_the_codec(
         return
     assert bytes(joined.batch.records) == bytes(expected.batch.records)
     assert joined.batch._replace(crc=0, data=memoryview(b"")) == expected.batch._replace(crc=0, data=memoryview(b""))
-    assert (joined.runs, joined.end, joined.next_source) == (expected.runs, expected.end, expected.next_source)
+    assert (tuple(joined.runs), joined.end, joined.next_source) == (expected.runs, expected.end, expected.next_source)
     assert list(records_of(joined.batch))  # its own header is valid
 
 

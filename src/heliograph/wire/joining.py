@@ -4,13 +4,17 @@ A broker and Heliograph spend more on each batch than compiled code spends on co
 saves CPU on both sides. Keys, values, headers, timestamps and order stay.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from heliograph.wire.batches import Batch, joined_batch
 from heliograph.wire.kernels.loading import compiled_join
 from heliograph.wire.recode import NONE, codec_of, join_thin
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Measured: an append costs a broker and Heliograph together about as much as joining this many bytes in compiled code.
 SMALL = 64 * 1024
@@ -19,6 +23,39 @@ THIN = 1024
 PLAIN = 0  # it could be sent as it is; kernels.joining has the other numbers
 _MAX_RUNS = 4096
 _NO_OFFSET = (1 << 63) - 1
+
+
+class Runs(Sequence[tuple[int, int]]):
+    """(first source offset, count) of many runs of records, without an object for each."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: "NDArray[np.int64]") -> None:
+        self.numbers = numbers  # a row for each run
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Runs": ...
+    def __getitem__(self, at: int | slice) -> "tuple[int, int] | Runs":
+        if isinstance(at, slice):
+            return Runs(self.numbers[at])
+        return self.numbers.item(at, 0), self.numbers.item(at, 1)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return map(tuple, self.numbers.tolist())
+
+
+def all_runs(parts: Sequence[Sequence[tuple[int, int]]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """First source offsets and counts of all runs, one part after the other."""
+    import numpy as np
+
+    arrays = [runs.numbers if isinstance(runs, Runs) else np.array(runs, np.int64) for runs in parts]
+    joined = np.concatenate(arrays)
+    return joined[:, 0], joined[:, 1]
 
 
 class Joined(NamedTuple):
@@ -101,7 +138,5 @@ class Joiner:
         if count == 0 or (batches == 1 and why == PLAIN):
             return None
         made = out[:size] if 2 * size > len(out) else out[:size].copy()  # frees the rest of `out`
-        pair_list = runs[: 2 * pairs].tolist()
-        offsets = tuple(zip(pair_list[::2], pair_list[1::2], strict=True))
-        new = joined_batch(made.data, offsets[0][0], epoch_and_why >> 2, first_time, max_time, count)
-        return Joined(new, offsets, end, next_source, why)
+        new = joined_batch(made.data, int(runs[0]), epoch_and_why >> 2, first_time, max_time, count)
+        return Joined(new, Runs(runs[: 2 * pairs].reshape(-1, 2).copy()), end, next_source, why)
