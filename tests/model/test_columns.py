@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heliograph.copy.classify import OutgoingBatch
 from heliograph.copy.write_ahead import plan_of
-from heliograph.model import ledger_records
+from heliograph.model import columns
 from heliograph.model.columns import Columns, columns_of, from_json, to_json
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.ledger_records import JournalEntry, from_record, to_record
@@ -75,7 +75,7 @@ def test_an_entry_has_the_same_bytes_from_columns_and_from_a_list(
     assert record == to_record(entry, "author", 7)
     assert from_record(*record) == entry
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_records, "MANY", 0)
+        patch.setattr(columns, "_MANY", 0)
         read = from_record(*record)
     assert isinstance(read.intervals, Columns)
     assert replace(read, intervals=tuple(read.intervals)) == entry
@@ -110,7 +110,7 @@ def test_a_plan_is_the_same_from_columns_and_from_a_list(
     expected = plan_of(batches, at, "s", 2)
     assert isinstance(expected, list)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("heliograph.copy.write_ahead.MANY", 0)
+        patch.setattr(columns, "_MANY", 0)
         plan = plan_of(batches, at, "s", 2)
     assert isinstance(plan, Columns)
     assert list(plan) == expected

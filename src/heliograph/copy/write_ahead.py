@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from heliograph.copy.classify import LeftOut, OutgoingBatch
-from heliograph.model.columns import MANY, from_copied
+from heliograph.model.columns import are_many, from_copied
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.joining import all_runs
 
@@ -59,7 +59,7 @@ def plan_of(
     batches: Sequence[OutgoingBatch], at: int, source_id: str, foreign_offsets_before: int
 ) -> Sequence[Interval]:
     """The intervals of batches that are appended one after the other from mirror offset `at` on."""
-    if sum(len(batch.runs) for batch in batches) >= MANY:
+    if are_many(sum(len(batch.runs) for batch in batches)):
         return from_copied(*all_runs([batch.runs for batch in batches]), at, source_id, foreign_offsets_before)
     plan: list[Interval] = []
     first, expected = at, None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-MANY = 512  # from so many intervals on, columns cost less than a list
+_MANY = 512  # from so many intervals on, columns cost less than a list
 _SMALL_NUMBERS = 10_000
 
 
@@ -64,6 +64,11 @@ class Columns(Sequence[Interval]):
         for target, source, count, foreign in zip(targets, sources, counts, self.foreign_offsets.tolist(), strict=True):
             yield Interval(target, source, count, self.source_id, foreign, fill, decided)
             fill, decided = False, -1
+
+
+def are_many(count: int) -> bool:
+    """Whether so many intervals are to be columns."""
+    return count >= _MANY
 
 
 def columns_of(intervals: Sequence[Interval]) -> Columns:

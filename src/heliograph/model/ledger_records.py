@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from heliograph.model.columns import MANY, Columns, from_json, from_runs, runs_of, to_json
+from heliograph.model.columns import Columns, are_many, from_json, from_runs, runs_of, to_json
 from heliograph.model.interval import Interval
 from heliograph.model.pages import Page, pack_integers, unpack_integers
 from heliograph.model.partitions import TopicPartition
@@ -105,7 +105,7 @@ def _runs_to_json(intervals: Sequence[Interval]) -> bytes:
 
 def _intervals(text: bytes, first: Interval, gaps_are_filled: bool) -> Sequence[Interval]:
     """From runs without their brackets; of the first interval only the count is missing."""
-    if text.count(b",") >= 2 * MANY:
+    if are_many(text.count(b",") // 2 + 1):
         return from_runs(from_json(text), first, gaps_are_filled)
     runs = json.loads(b"[" + text + b"]")
     intervals = []
