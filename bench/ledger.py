@@ -20,6 +20,7 @@ from itertools import accumulate
 from operator import add
 from pathlib import Path
 
+import numpy as np
 import psutil
 from clusters import client_for, data
 
@@ -30,10 +31,11 @@ from heliograph.copy.ledger import Ledger
 from heliograph.copy.ledger_state import LedgerState
 from heliograph.copy.start_filler import _batch
 from heliograph.copy.work import Work
+from heliograph.model.columns import Columns
 from heliograph.model.flow import Flow
-from heliograph.model.intervals import Interval, Intervals
+from heliograph.model.intervals import Intervals
 from heliograph.model.names import NameFilter
-from heliograph.model.pages import IN_INDEX, PAGE, Page, pack_columns
+from heliograph.model.pages import PAGE, Page, page_of
 from heliograph.model.partitions import MirrorPartition
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import append
@@ -76,10 +78,8 @@ def _history(gaps: int, source_id: str, rng: random.Random) -> History:
         targets = list(accumulate(counts, initial=target))
         sources = list(accumulate(steps, initial=source))
         target, source = targets.pop(), sources.pop()
-        first = Interval(targets[0], sources[0], counts[0], source_id)
-        last = Interval(targets[-1], sources[-1], counts[-1], source_id)
-        packed = pack_columns(targets, sources, counts, [0] * size)
-        pages.append(Page(first, last, size, IN_INDEX, packed))
+        columns = Columns(np.array(targets), np.array(sources), np.array(counts), np.zeros(size, np.int64), source_id)
+        pages.append(page_of(columns))
     return History(pages, target, source)
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from distribution import Scheduling, rank
+from heliograph.model import columns
 from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.kernels import loading
 from logs import Log, Pair
@@ -25,6 +26,13 @@ def _compiled_code() -> None:
     """As in a process that copies. COMPILED=off in the environment: Python alone joins batches, in all tests."""
     if os.environ.get("COMPILED") != "off":
         assert loading.load()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _columns() -> None:
+    """COLUMNS=all in the environment: the ledger works with columns in all tests, however few there are."""
+    if os.environ.get("COLUMNS") == "all":
+        columns._MANY = 1
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ def test_small_batches_are_joined_and_their_records_stay_the_same() -> None:
     data = b"".join(_batch([offset]) for offset in range(10, 200))
     classified = classify(data, 10, -1, Rules())
     (outgoing,) = classified.outgoing
-    assert (outgoing.runs, outgoing.next_source, outgoing.batch.count) == (((10, 190),), 200, 190)
+    assert (tuple(outgoing.runs), outgoing.next_source, outgoing.batch.count) == (((10, 190),), 200, 190)
     assert [record[1:] for record in records_of(outgoing.batch)] == [
         (1000 + offset, b"k%d" % offset, b"v" * 10, [("h", None)]) for offset in range(10, 200)
     ]
@@ -293,7 +293,7 @@ def test_no_record_is_copied_of_a_damaged_batch_that_must_be_reencoded() -> None
 def test_batches_of_one_response_that_must_be_reencoded_are_joined() -> None:
     data = b"".join(_with_attributes(_batch(list(range(at, at + 20))), 0x08) for at in range(0, 400, 20))
     (outgoing,) = classify(data, 5, -1, Rules()).outgoing
-    assert outgoing.runs == ((5, 395),)
+    assert tuple(outgoing.runs) == ((5, 395),)
     assert len(classify(data, 5, -1, Rules(join_up_to=4000)).outgoing) > 2
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heliograph.wire.aborted import AbortedTransactions
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.joining import PLAIN, Joined, Joiner, JoinRules
 from heliograph.wire.kernels import loading
@@ -20,7 +22,7 @@ from heliograph.wire.recode import Builder, DecodedRecord, records_of
 
 _STAMPED, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
 _NO_LIMIT = 1 << 20
-_NOWHERE = 1 << 62
+_PRODUCERS = st.sampled_from([9, 10, 11])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,6 +52,7 @@ class Written:
     base_time: int
     records: tuple[tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]], ...]
     epoch: int = 3
+    producer: int = 9
 
     def encode(self) -> bytes:
         body = b""
@@ -61,7 +64,7 @@ class Written:
         fields = self.attributes.to_bytes(2, "big") + self.last_delta.to_bytes(4, "big")
         fields += self.base_time.to_bytes(8, "big", signed=True)
         fields += max(times, default=-1).to_bytes(8, "big", signed=True)
-        fields += (9).to_bytes(8, "big") + bytes(2) + (7).to_bytes(4, "big")
+        fields += self.producer.to_bytes(8, "big") + bytes(2) + (7).to_bytes(4, "big")
         fields += len(self.records).to_bytes(4, "big") + body
         head = self.base.to_bytes(8, "big") + (len(fields) + 9).to_bytes(4, "big")
         return head + self.epoch.to_bytes(4, "big", signed=True) + b"\2" + crc32c(fields).to_bytes(4, "big") + fields
@@ -87,7 +90,11 @@ def _logs(draw: st.DrawFn) -> list[Written]:
             delta += 1 + (gap if draw(st.booleans()) else 0)
             records.append((delta, *rest))
         last = max(delta + draw(st.sampled_from([0, 0, 1])), 0)
-        log.append(Written(base, last, draw(_flags), draw(_times), tuple(records), draw(st.integers(-1, 9))))
+        flags = draw(_flags)
+        if flags & _CONTROL and draw(st.booleans()):
+            records, last = [(0, 0, draw(st.sampled_from([b"\0\0\0\0", b"\0\0\0\1"])), b"\0" * 6, ())], 0
+        written = Written(base, last, flags, draw(_times), tuple(records), draw(st.integers(-1, 9)), draw(_PRODUCERS))
+        log.append(written)
         offset = base + last + 1
     return log
 
@@ -97,17 +104,18 @@ def _reason(batch: Batch, done: int) -> bool:
     return batch.dense and not batch.log_append_time and batch.base_offset >= done
 
 
-def _join_with_codec(data: bytes, done: int, contiguous: bool, aborted_from: int) -> Joined | None:
+def _join_with_codec(data: bytes, done: int, contiguous: bool, aborted: AbortedTransactions) -> Joined | None:
     """What compiled code must do, with the codec that it replaces."""
     builder, runs, at = Builder(0), list[list[int]](), 0
     taken: list[Batch] = []
     for batch in split(data):
         is_left_out = batch.control or batch.count == 0
+        if batch.transactional and batch.count:
+            is_left_out = aborted.hides(batch)
         follows = not taken or batch.base_offset == taken[-1].next_offset
         if (
             batch.attributes & 7
             or (contiguous and (is_left_out or not batch.dense or not follows))
-            or (batch.transactional and batch.next_offset > aborted_from)
             or (not taken and is_left_out)
         ):
             break
@@ -128,26 +136,33 @@ def _join_with_codec(data: bytes, done: int, contiguous: bool, aborted_from: int
 
 
 @settings(max_examples=400, deadline=None)
-@given(_logs(), st.integers(0, 8), st.booleans(), st.none() | st.integers(0, 20))
+@given(_logs(), st.integers(0, 8), st.booleans(), st.lists(st.tuples(_PRODUCERS, st.integers(0, 20)), max_size=4))
 def test_compiled_code_makes_the_same_bytes_as_the_codec(
-    log: list[Written], done: int, contiguous: bool, aborted: int | None
+    log: list[Written], done: int, contiguous: bool, transactions: list[tuple[int, int]]
 ) -> None:
     data = b"".join(batch.encode() for batch in log)
     done += log[0].base
-    aborted_from = _NOWHERE if aborted is None else log[0].base + aborted
-    first = next(split(data))
+    listed = [(producer, log[0].base + offset) for producer, offset in transactions]
+    first, aborted = next(split(data)), AbortedTransactions(listed)
     joiner = Joiner(memoryview(data), JoinRules(_NO_LIMIT, contiguous=contiguous))
-    joined = joiner.join(first, 0, done, None if aborted is None else aborted_from)
+    joined = joiner.join(first, 0, done, aborted)
     if first.attributes & 7 or (_reason(first, done) and len(log) == 1):
         return  # not for compiled code
-    expected = _join_with_codec(data, done, contiguous, aborted_from)
+    expected = _join_with_codec(data, done, contiguous, AbortedTransactions(listed))
     assert (joined is None) == (expected is None)
     if joined is None or expected is None:
         return
     assert bytes(joined.batch.records) == bytes(expected.batch.records)
     assert joined.batch._replace(crc=0, data=memoryview(b"")) == expected.batch._replace(crc=0, data=memoryview(b""))
-    assert (joined.runs, joined.end, joined.next_source) == (expected.runs, expected.end, expected.next_source)
+    assert (tuple(joined.runs), joined.end, joined.next_source) == (expected.runs, expected.end, expected.next_source)
     assert list(records_of(joined.batch))  # its own header is valid
+    hidden = _hidden(AbortedTransactions(listed), split(data))
+    assert _hidden(aborted, split(data[joined.end :])) == {at for at in hidden if at >= joined.next_source}
+
+
+def _hidden(aborted: AbortedTransactions, batches: Iterator[Batch]) -> set[int]:
+    """The offsets of transactional batches that are aborted or markers."""
+    return {batch.base_offset for batch in batches if batch.count and batch.transactional and aborted.hides(batch)}
 
 
 @settings(max_examples=200, deadline=None)
@@ -162,7 +177,7 @@ def test_a_joined_batch_is_never_beyond_the_limit_and_nothing_is_left_out(
     starts = dict(zip(_starts(log), batches.values(), strict=True))
     while at < len(data):
         batch = starts[at]
-        joined = None if batch.attributes & 7 else joiner.join(batch, at, 0, None)
+        joined = None if batch.attributes & 7 else joiner.join(batch, at, 0, AbortedTransactions(()))
         if joined is None:
             records += (
                 [] if batch.control or batch.attributes & 7 else [tuple(record)[1:] for record in records_of(batch)]
@@ -205,8 +220,8 @@ def _raw_join(data: bytes) -> int:
     join = loading.compiled_join()
     assert join is not None
     out, runs = np.empty(2 * len(data) + 100, np.uint8), np.empty(200, np.int64)
-    array = np.frombuffer(data, np.uint8)
-    return int(join(array, 0, 0, _NO_LIMIT, _NO_LIMIT, False, _NOWHERE, out, runs)[0])
+    array, aborted = np.frombuffer(data, np.uint8), AbortedTransactions([(9, 0)]).arrays()
+    return int(join(array, 0, 0, _NO_LIMIT, _NO_LIMIT, False, *aborted, out, runs)[0])
 
 
 def test_records_that_are_not_what_the_header_says_end_a_join() -> None:
@@ -270,7 +285,7 @@ def test_a_record_survives_in_full() -> None:
     record = (0, 5, b"key", None, (("name", None), ("name", b"content")))
     log = [Written(at, 0, 0, 1000 + at, (record,)) for at in range(3)]
     data = memoryview(b"".join(batch.encode() for batch in log))
-    joined = Joiner(data, JoinRules(_NO_LIMIT)).join(next(split(data)), 0, 0, None)
+    joined = Joiner(data, JoinRules(_NO_LIMIT)).join(next(split(data)), 0, 0, AbortedTransactions(()))
     assert joined is not None
     headers = [("name", None), ("name", b"content")]
     assert list(records_of(joined.batch)) == [

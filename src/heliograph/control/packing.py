@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy  # noqa: F401  # pages need it; imported with the first of them it would delay a running driver by 0.1 s
+
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.ledger_state import LedgerState
 from heliograph.model.flow import Flow

@@ -21,10 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.copy.open_batch import OpenBatch
+from heliograph.wire.aborted import AbortedTransactions
 from heliograph.wire.batches import BadBatch, Batch, batch_at
 from heliograph.wire.joining import THIN as _THIN
 from heliograph.wire.joining import Joiner, JoinRules
-from heliograph.wire.recode import LZ4, ZSTD, DecodedRecord, codec_of, is_abort, records_of
+from heliograph.wire.recode import LZ4, ZSTD, DecodedRecord, codec_of, records_of
 
 # Why a batch was re-encoded, in a word each.
 HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
@@ -146,8 +147,7 @@ class _Work:
     ) -> None:
         self.out = out
         self._rules = rules
-        self._aborted = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
-        self._aborting: set[int] = set()
+        self._aborted = AbortedTransactions(aborted if rules.committed_only else ())
         self._refused_records = refused_records
         # Where records may be refused or must be sent singly, or sizes matter, each record is looked at.
         self._adds_whole_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
@@ -173,8 +173,7 @@ class _Work:
         """Join this batch with those after it. Returns where the next one begins."""
         if batch.next_offset <= self.done or (not self._rules.zstd and codec_of(batch) == ZSTD):
             return None
-        aborted_from = -1 if self._aborting else self._aborted[-1][1] if self._aborted else None
-        joined = joiner.join(batch, at, self.done, aborted_from)
+        joined = joiner.join(batch, at, self.done, self._aborted)
         if joined is None:
             return None
         self.flush()
@@ -205,16 +204,7 @@ class _Work:
         """Markers, empty batches and, with read_committed, those of aborted transactions."""
         if batch.count == 0:
             return True
-        if not batch.transactional:
-            return batch.control
-        # By the broker's list: from its first offset to its marker, all that this producer wrote was aborted.
-        while self._aborted and self._aborted[-1][1] < batch.next_offset:
-            self._aborting.add(self._aborted.pop()[0])
-        if batch.control:
-            if batch.producer_id in self._aborting and is_abort(batch):
-                self._aborting.discard(batch.producer_id)
-            return True
-        return self._rules.committed_only and batch.producer_id in self._aborting
+        return self._aborted.hides(batch) if batch.transactional else batch.control
 
     def _try_recode(self, batch: Batch) -> bool:
         """Re-encode it if it can be decoded: what can be sent as it is need not be."""

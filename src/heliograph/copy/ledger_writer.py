@@ -1,7 +1,7 @@
 """Writes what batches wait for: parks records that the mirror refuses, and writes intervals to the ledger."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from heliograph.copy.callbacks import Callbacks
@@ -105,5 +105,5 @@ def _entries(due: _Due) -> Iterator[JournalEntry]:
             yield JournalEntry(partition, mirror.topic_id, part, unrecorded.filler, mirror.seen)
 
 
-def _split(intervals: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:
+def _split(intervals: Sequence[Interval]) -> Iterator[Sequence[Interval]]:
     return (intervals[at : at + _MAX_INTERVALS] for at in range(0, len(intervals), _MAX_INTERVALS))

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from heliograph.copy.classify import LeftOut, OutgoingBatch
+from heliograph.model.columns import are_many, from_copied
 from heliograph.model.intervals import Interval, Intervals
+from heliograph.wire.joining import all_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +15,7 @@ class Unrecorded:
     """What must be written before batches from mirror offset `target` on may be sent."""
 
     target: int
-    intervals: tuple[Interval, ...]
+    intervals: Sequence[Interval]
     left_out: tuple[LeftOut, ...] = ()
     filler: str = ""  # who fills the gaps between the intervals
 
@@ -38,7 +40,7 @@ class WriteAheadQueue:
         has_gaps = len(plan) > 1
         is_new_filler = bool(filler) and has_gaps and recorded.filler != filler
         if plan and (self._waiting or is_new_filler or not recorded.agree(plan)):
-            self._waiting.append(Unrecorded(target, tuple(plan), filler=filler if has_gaps else ""))
+            self._waiting.append(Unrecorded(target, plan, filler=filler if has_gaps else ""))
 
     def blocks(self, append_at: int) -> bool:
         """Whether something must be written before a batch may be appended at this mirror offset."""
@@ -53,8 +55,12 @@ class WriteAheadQueue:
         self._waiting.clear()
 
 
-def plan_of(batches: Sequence[OutgoingBatch], at: int, source_id: str, foreign_offsets_before: int) -> list[Interval]:
+def plan_of(
+    batches: Sequence[OutgoingBatch], at: int, source_id: str, foreign_offsets_before: int
+) -> Sequence[Interval]:
     """The intervals of batches that are appended one after the other from mirror offset `at` on."""
+    if are_many(sum(len(batch.runs) for batch in batches)):
+        return from_copied(*all_runs([batch.runs for batch in batches]), at, source_id, foreign_offsets_before)
     plan: list[Interval] = []
     first, expected = at, None
     for batch in batches:

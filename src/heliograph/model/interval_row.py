@@ -7,8 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from heliograph.model import pages as pages_module
+from heliograph.model.columns import Columns, columns_of, concatenated
 from heliograph.model.interval import Interval
-from heliograph.model.pages import IN_INDEX, NOT_HERE, Columns, Page, cut, page_of, unpack
+from heliograph.model.pages import IN_INDEX, NOT_HERE, Page, cut, fits_behind, page_of, unpack
 
 _Key = Callable[[Interval], int]
 
@@ -46,8 +47,7 @@ class IntervalRow:
 
     def __iter__(self) -> Iterator[Interval]:
         for page in self._pages:
-            columns = self._columns(page)
-            yield from (columns.interval(number) for number in range(len(columns)))
+            yield from self._columns(page)
         yield from self._tail
 
     @property
@@ -72,7 +72,7 @@ class IntervalRow:
         page, inside = self._pages[at], number - starts[at]
         if inside == 0:
             return page.first
-        return page.last if inside == page.size - 1 else self._columns(page).interval(inside)
+        return page.last if inside == page.size - 1 else self._columns(page)[inside]
 
     def find(self, value: int, key: _Key, low: int = 0, high: int | None = None) -> int:
         """The number after the last interval whose key is not above a value, where keys grow from `low` to `high`."""
@@ -136,8 +136,7 @@ class IntervalRow:
             if drop and page.first.target >= start:
                 opened = []
                 continue
-            columns = self._columns(page)
-            opened = [*(columns.interval(number) for number in range(len(columns))), *opened]
+            opened = [*self._columns(page), *opened]
         if len(pages) < len(self._pages):
             self._pages, self._tail = pages, opened
             self._pages_changed()
@@ -145,20 +144,31 @@ class IntervalRow:
     def _fold(self, count: int) -> None:
         """Packs the first `count` intervals of the tail."""
         folded, self._tail = self._tail[:count], self._tail[count:]
-        self._pages += [page_of(part) for part in cut(folded, self.page_size)]
+        self._pages = self._with(folded)
         self._pages_changed()
+
+    def _append(self, columns: Columns) -> None:
+        """Adds intervals that follow all others."""
+        self._fold(len(self._tail))
+        self._pages = self._with(columns)
+        self._pages_changed()
+
+    def _with(self, intervals: Sequence[Interval]) -> list[Page]:
+        """The pages, and these intervals after them: a last page that is neither full nor stored is filled up."""
+        pages = list(self._pages)
+        if not intervals:
+            return pages
+        last = pages[-1] if pages else None
+        is_open = last is not None and last.location == IN_INDEX and last.size < self.page_size
+        if last is not None and is_open and fits_behind(last.last, intervals[0]):
+            opened = self._columns(pages.pop())
+            is_list = not isinstance(intervals, Columns)
+            intervals = [*opened, *intervals] if is_list else concatenated(opened, columns_of(intervals))
+        return [*pages, *map(page_of, cut(intervals, self.page_size))]
 
     def packed(self) -> list[Page]:
         """All intervals as pages, as few as possible. Changes nothing."""
-        done = len(self._pages)
-        while done and self._pages[done - 1].location == IN_INDEX and self._pages[done - 1].size < self.page_size:
-            done -= 1
-        rest: list[Interval] = []
-        for page in self._pages[done:]:
-            columns = page.columns()
-            rest += [columns.interval(number) for number in range(len(columns))]
-        parts = cut([*rest, *self._tail], self.page_size) if rest or self._tail else []
-        return [*self._pages[:done], *map(page_of, parts)]
+        return self._with(self._tail)
 
     def use_pages(self, pages: Sequence[Page], tail: Sequence[Interval] = ()) -> None:
         """Replaces everything that is known."""

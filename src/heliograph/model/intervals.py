@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from heliograph.model import translation
+from heliograph.model.columns import Columns, with_first
 from heliograph.model.interval import Interval
 from heliograph.model.interval_row import IntervalRow, NotLoaded
 from heliograph.model.pages import NOT_HERE, Page, cut, page_of
@@ -36,8 +37,7 @@ class Intervals(IntervalRow):
         parts = [(page, at) for page, at in zip(self._pages, self._first_numbers(), strict=False) if at < end]
         columns = [(self._columns(page), at) for page, at in parts if at + page.size > start]
         for page_columns, at in columns:
-            numbers = range(max(0, start - at), min(len(page_columns), end - at))
-            packed += [page_columns.interval(number) for number in numbers]
+            packed += page_columns[max(0, start - at) : end - at]
         tail = self._first_numbers()[-1]
         return packed + self._tail[max(0, start - tail) : max(0, end - tail)]
 
@@ -148,8 +148,7 @@ class Intervals(IntervalRow):
         self._open(start, drop=start == end)
         beginning = self.covering(start)
         if beginning is not None and beginning.target == start < end:
-            fill = beginning.fill or new[0].fill
-            new = [replace(new[0], fill=fill, decided=beginning.decision), *new[1:]]
+            new = with_first(new, beginning.fill or new[0].fill, beginning.decision)
         tail = self._tail
         first = bisect_left(tail, start, key=_target)
         # An interval without records is a decision about everything that follows: older plans after it are dropped.
@@ -160,6 +159,10 @@ class Intervals(IntervalRow):
         following = tail[after] if after < len(tail) and not right else None
         if _own_end(new[-1], following) < end:  # planned on the assumption of other gaps
             after = len(tail)
+        if isinstance(new, Columns) and after == len(tail) and not right:
+            tail[first - len(left) :] = left
+            self._append(new)
+            return
         tail[first - len(left) : after] = [*left, *new, *right]
         self._forward = None
         if len(tail) >= 2 * self.page_size:

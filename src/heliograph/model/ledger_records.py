@@ -9,8 +9,10 @@ with a line of JSON that has a version.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+from heliograph.model.columns import Columns, are_many, from_json, from_runs, runs_of, to_json
 from heliograph.model.interval import Interval
 from heliograph.model.pages import Page, pack_integers, unpack_integers
 from heliograph.model.partitions import TopicPartition
@@ -18,6 +20,7 @@ from heliograph.model.partitions import TopicPartition
 # Partitions of the ledger's topic.
 JOURNAL, INDEX, PAGES = 0, 1, 2
 _VERSION = 1
+_RUNS = b'"runs":'  # in an entry's value; only numbers are before it
 _START = b'["journal"]'  # the key of the record that says where to begin reading
 
 
@@ -38,7 +41,7 @@ class JournalEntry:
 
     partition: TopicPartition
     mirror_id: str
-    intervals: tuple[Interval, ...]
+    intervals: Sequence[Interval]
     filler: str = ""
     seen: int | None = None
 
@@ -47,12 +50,9 @@ def to_record(entry: JournalEntry, author: str, number: int) -> tuple[bytes, byt
     """Key and value. Each entry has a unique key, with its author and a number, so that compaction keeps all entries:
     which decision counts depends on those before it."""
     first, last = entry.intervals[0], entry.intervals[-1]
-    runs = [first.count]
-    for interval, following in zip(entry.intervals, entry.intervals[1:], strict=False):
-        runs += [following.source - interval.source - interval.count, following.count]
     value: dict[str, object] = {
         "source": first.source,
-        "runs": runs,
+        "runs": [],
         "source_id": first.source_id,
         "shift": first.foreign_offsets_before,
     }
@@ -62,7 +62,9 @@ def to_record(entry: JournalEntry, author: str, number: int) -> tuple[bytes, byt
         value["fill"] = True
     if entry.seen is not None:
         value["seen"] = entry.seen
-    return _json([*entry.partition, first.target, last.end, entry.mirror_id, author, number]), _json(value)
+    return _json([*entry.partition, first.target, last.end, entry.mirror_id, author, number]), _json(value).replace(
+        _RUNS + b"[]", _RUNS + _runs_to_json(entry.intervals), 1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +83,42 @@ def about(key: bytes) -> tuple[TopicPartition, Author]:
 
 def from_record(key: bytes, value: bytes) -> JournalEntry:
     topic, partition, target, _end, *rest = json.loads(key)
-    fields = json.loads(value)
-    source, runs, foreign, filler = fields["source"], fields["runs"], fields["shift"], fields.get("filler", "")
-    source_id, fill = fields["source_id"], fields.get("fill", False)
+    before, _name, rest_of_value = value.partition(_RUNS + b"[")
+    runs, _bracket, after = rest_of_value.partition(b"]")
+    fields = json.loads(before + _RUNS + b"[]" + after)
+    filler = fields.get("filler", "")
+    first = Interval(target, fields["source"], 0, fields["source_id"], fields["shift"], fields.get("fill", False))
+    # Version 0.1.0 had the id of the mirror in the value.
+    mirror = rest[0] if rest else fields["mirror_id"]
+    return JournalEntry((topic, partition), mirror, _intervals(runs, first, bool(filler)), filler, fields.get("seen"))
+
+
+def _runs_to_json(intervals: Sequence[Interval]) -> bytes:
+    """The count of each interval and the width of the gap after it."""
+    if isinstance(intervals, Columns):
+        return to_json(runs_of(intervals))
+    runs = [intervals[0].count]
+    for interval, following in pairwise(intervals):
+        runs += [following.source - interval.source - interval.count, following.count]
+    return _json(runs)
+
+
+def _intervals(text: bytes, first: Interval, gaps_are_filled: bool) -> Sequence[Interval]:
+    """From runs without their brackets; of the first interval only the count is missing."""
+    if are_many(text.count(b",") // 2 + 1):
+        return from_runs(from_json(text), first, gaps_are_filled)
+    runs = json.loads(b"[" + text + b"]")
     intervals = []
+    target, source, foreign, fill = first.target, first.source, first.foreign_offsets_before, first.fill
     for count, gap in zip(runs[::2], [*runs[1::2], 0], strict=True):
-        intervals.append(Interval(target, source, count, source_id, foreign, fill))
+        intervals.append(Interval(target, source, count, first.source_id, foreign, fill))
         fill = False  # only the first can have it
         source += count + gap
         target += count
-        if filler:
+        if gaps_are_filled:
             target += gap
             foreign += gap
-    # Version 0.1.0 had the id of the mirror in the value.
-    mirror = rest[0] if rest else fields["mirror_id"]
-    return JournalEntry((topic, partition), mirror, tuple(intervals), filler, fields.get("seen"))
+    return tuple(intervals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +168,7 @@ def to_index(packed: Packed) -> bytes:
         )
         for page in packed.pages
     ]
-    table = pack_integers(_differences(rows)) if rows else b""
+    table = _pack_table(rows) if rows else b""
     head = {
         "version": _VERSION,
         "since": packed.since,
@@ -164,7 +187,7 @@ def from_index(key: bytes, value: bytes) -> Packed:
     head, rest = _split(value)
     table, at = rest[: head["table"]], head["table"]
     pages = []
-    for row in _sums(unpack_integers(table)) if table else ():
+    for row in _unpack_table(table) if table else ():
         location, tag, size, target, source, count, foreign, fill, decided, *last, source_id, length = row
         name = head["source_ids"][source_id]
         first = Interval(target, source, count, name, foreign, bool(fill), decided)
@@ -259,20 +282,18 @@ class Index:
         self.beaten.pop(key, None)
 
 
-def _differences(rows: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return [[value - before for value, before in zip(column, [0, *column], strict=False)] for column in columns]
+def _pack_table(rows: Sequence[tuple[int, ...]]) -> bytes:
+    """By columns, each row as its difference to the one before."""
+    import numpy as np
+
+    return pack_integers(list(np.diff(np.array(rows, np.int64), axis=0, prepend=0).T))
 
 
-def _sums(columns: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    totals: list[list[int]] = []
-    for column in columns:
-        total, sums = 0, []
-        for difference in column:
-            total += difference
-            sums.append(total)
-        totals.append(sums)
-    return list(zip(*totals, strict=True))
+def _unpack_table(table: bytes) -> list[list[int]]:
+    import numpy as np
+
+    rows: list[list[int]] = np.cumsum(np.stack(unpack_integers(table), axis=1), axis=0).tolist()
+    return rows
 
 
 def _split(value: bytes) -> tuple[dict[str, Any], bytes]:

@@ -4,13 +4,18 @@ A broker and Heliograph spend more on each batch than compiled code spends on co
 saves CPU on both sides. Keys, values, headers, timestamps and order stay.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from heliograph.wire.aborted import AbortedTransactions
 from heliograph.wire.batches import Batch, joined_batch
 from heliograph.wire.kernels.loading import compiled_join
 from heliograph.wire.recode import NONE, codec_of, join_thin
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Measured: an append costs a broker and Heliograph together about as much as joining this many bytes in compiled code.
 SMALL = 64 * 1024
@@ -18,7 +23,39 @@ SMALL = 64 * 1024
 THIN = 1024
 PLAIN = 0  # it could be sent as it is; kernels.joining has the other numbers
 _MAX_RUNS = 4096
-_NO_OFFSET = (1 << 63) - 1
+
+
+class Runs(Sequence[tuple[int, int]]):
+    """(first source offset, count) of many runs of records, without an object for each."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: "NDArray[np.int64]") -> None:
+        self.numbers = numbers  # a row for each run
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Runs": ...
+    def __getitem__(self, at: int | slice) -> "tuple[int, int] | Runs":
+        if isinstance(at, slice):
+            return Runs(self.numbers[at])
+        return self.numbers.item(at, 0), self.numbers.item(at, 1)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return map(tuple, self.numbers.tolist())
+
+
+def all_runs(parts: Sequence[Sequence[tuple[int, int]]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """First source offsets and counts of all runs, one part after the other."""
+    import numpy as np
+
+    arrays = [runs.numbers if isinstance(runs, Runs) else np.array(runs, np.int64) for runs in parts]
+    joined = np.concatenate(arrays)
+    return joined[:, 0], joined[:, 1]
 
 
 class Joined(NamedTuple):
@@ -48,10 +85,9 @@ class Joiner:
         self._compiled = compiled_join() if rules.compiled else None
         self._array: Any = None
 
-    def join(self, batch: Batch, at: int, done: int, aborted_from: int | None) -> Joined | None:
-        """Join the batches from this one on, which is at index `at`, without records before source offset `done`.
-        Transactional batches that reach offset `aborted_from` are not joined. None if it is not joined: the caller then
-        handles it alone."""
+    def join(self, batch: Batch, at: int, done: int, aborted: AbortedTransactions) -> Joined | None:
+        """Join the batches from this one on, which is at index `at`, without aborted records and those before source
+        offset `done`. None if it is not joined: the caller then handles it alone."""
         if batch.magic != 2:
             return None
         if self._compiled is None or codec_of(batch) != NONE:
@@ -60,7 +96,7 @@ class Joiner:
         is_last = at + batch.size >= len(self._data)
         if is_plain and (is_last or batch.size > SMALL):
             return None
-        return self._join_compiled(self._compiled, batch, at, done, aborted_from, is_plain)
+        return self._join_compiled(self._compiled, batch, at, done, aborted, is_plain)
 
     def _join_thin(self, batch: Batch, at: int, done: int) -> Joined | None:
         if batch.size > THIN or batch.base_offset < done or self._rules.max_batch_bytes:
@@ -77,7 +113,7 @@ class Joiner:
         batch: Batch,
         at: int,
         done: int,
-        aborted_from: int | None,
+        aborted: AbortedTransactions,
         is_plain: bool,
     ) -> Joined | None:
         import numpy as np
@@ -93,15 +129,14 @@ class Joiner:
         left = len(array) - at
         out = np.empty(min(limit, left + left // 8 + 64), np.uint8)
         runs = np.empty(2 * _MAX_RUNS, np.int64)
-        until = _NO_OFFSET if aborted_from is None else aborted_from
+        arrays = aborted.arrays()
         end, size, batches, count, pairs, first_time, max_time, next_source, epoch_and_why = join(
-            array, at, done, SMALL, limit, rules.contiguous, until, out, runs
+            array, at, done, SMALL, limit, rules.contiguous, *arrays, out, runs
         )
         why = epoch_and_why & 3
         if count == 0 or (batches == 1 and why == PLAIN):
             return None
+        aborted.advance(arrays)
         made = out[:size] if 2 * size > len(out) else out[:size].copy()  # frees the rest of `out`
-        pair_list = runs[: 2 * pairs].tolist()
-        offsets = tuple(zip(pair_list[::2], pair_list[1::2], strict=True))
-        new = joined_batch(made.data, offsets[0][0], epoch_and_why >> 2, first_time, max_time, count)
-        return Joined(new, offsets, end, next_source, why)
+        new = joined_batch(made.data, int(runs[0]), epoch_and_why >> 2, first_time, max_time, count)
+        return Joined(new, Runs(runs[: 2 * pairs].reshape(-1, 2).copy()), end, next_source, why)

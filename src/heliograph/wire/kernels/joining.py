@@ -152,7 +152,9 @@ _BYTES = numba.types.Array(numba.uint8, 1, "C")
 _CONST_BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _NUMBER = numba.int64
-_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(_CONST_BYTES, *[_NUMBER] * 4, numba.boolean, _NUMBER, _BYTES, _NUMBERS)
+_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(
+    _CONST_BYTES, *[_NUMBER] * 4, numba.boolean, *[_NUMBERS] * 3, _BYTES, _NUMBERS
+)
 
 
 @numba.njit(inline="always")
@@ -192,6 +194,29 @@ def _write_varint(out, at, value):
     return at + 1
 
 
+@numba.njit(inline="always")
+def _index_of(numbers, count, number):
+    """-1 if it is not among the first `count`."""
+    for at in range(count):
+        if numbers[at] == number:
+            return at
+    return -1
+
+
+@numba.njit(inline="always")
+def _marker_type(data, at, end):
+    """Of the marker in a control batch: 0 for an abort, -1 if it cannot be decoded."""
+    length, at = _read_varint(data, at, end)
+    if length < 4 or length > end - at:
+        return np.int64(-1)
+    _time, at = _read_varint(data, at + 1, end)
+    _delta, at = _read_varint(data, at, end)
+    key, at = _read_varint(data, at, end)
+    if key > end - at or at > end:
+        return np.int64(-1)
+    return np.int64(1) if key < 4 else (np.int64(data[at + 2]) << 8) | np.int64(data[at + 3])
+
+
 def _compile(function):
     """Compiles it now, and stores the result where that is possible."""
     options = {"boundscheck": False, "error_model": "numpy"}
@@ -202,7 +227,7 @@ def _compile(function):
 
 
 @_compile
-def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
+def join(data, at, done, small, limit, contiguous, aborted, aborting, counts, out, runs):
     """Joins the uncompressed batches from index `at` on. Writes the records to `out`, after room for a header, and
     (first source offset, count) pairs of them to `runs`.
 
@@ -210,7 +235,10 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
     - `small`: a batch beyond this size that can be sent as it is ends the join.
     - `limit`: size of the joined batch, header included.
     - `contiguous`: whether a gap between source offsets ends the join.
-    - `aborted_from`: a transactional batch that reaches this source offset ends the join, as it may be aborted.
+    - `aborted`: producer id and first offset of each aborted transaction, in the order of offsets. The batches of these
+      producers are left out up to their marker. `counts[0]` of them have begun.
+    - `aborting`: the first `counts[1]` numbers are producers whose aborted transaction has begun and not ended. It has
+      room for all. Both `aborting` and `counts` are changed: they hold after the last joined batch.
 
     Returns: index after the last joined batch, size of the joined batch, batches, records, pairs in `runs`, first and
     largest timestamp, next source offset, (leader epoch << 2) + why the first batch cannot be sent as it is.
@@ -235,8 +263,6 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
         is_left_out = bool(attributes & _CONTROL) or records == 0
         if contiguous and (is_left_out or records != last_delta + 1 or (batches > 0 and base != next_source)):
             break
-        if attributes & _TRANSACTIONAL and base + last_delta >= aborted_from:
-            break
         reason = PLAIN
         if attributes & _LOG_APPEND_TIME:
             reason = STAMPED
@@ -247,6 +273,25 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
         if (batches == 0 and is_left_out) or (reason == PLAIN and size > small):
             break
         if crc32c(data, at + 21, at + size) != (_load_big(data, at + 13) & 0xFFFFFFFF):
+            break
+        begun, producers = counts[0], counts[1]
+        if attributes & _TRANSACTIONAL and records > 0:
+            while 2 * begun < len(aborted) and aborted[2 * begun + 1] <= base + last_delta:
+                if _index_of(aborting, producers, aborted[2 * begun]) < 0:
+                    aborting[producers] = aborted[2 * begun]
+                    producers += 1
+                begun += 1
+            found = _index_of(aborting, producers, _load_big(data, at + 43))
+            if found >= 0 and attributes & _CONTROL:
+                marker = _marker_type(data, at + _HEADER, at + size)
+                if marker < 0:
+                    break
+                if marker == 0:
+                    producers -= 1
+                    aborting[found] = aborting[producers]
+            elif found >= 0:
+                is_left_out = True
+        if (contiguous or batches == 0) and is_left_out:
             break
         # All of a batch is taken, or nothing.
         written_before, count_before, pairs_before, max_before = written, count, pairs, max_time
@@ -303,6 +348,7 @@ def join(data, at, done, small, limit, contiguous, aborted_from, out, runs):
             break
         if batches == 0:
             why = reason
+        counts[0], counts[1] = begun, producers
         batches += 1
         at += size
         next_source = base + last_delta + 1
