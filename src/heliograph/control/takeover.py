@@ -143,9 +143,14 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
 # --- MM2's own state ----------------------------------------------------------------------------------------------
 
 
+def workers_group(flow: Flow) -> str:
+    """The group of MM2's workers on the target."""
+    return flow.connect_offsets.group or f"{flow.source.alias}-mm2"
+
+
 async def _wait_for_mm2_to_stop(flow: Flow, target: ClusterClient) -> None:
     """A worker that was killed stays in its group until its session times out."""
-    group = flow.connect_offsets.group or f"{flow.source.alias}-mm2"
+    group = workers_group(flow)
     if state := await until_empty(target, group, f"{flow.name}: waiting for MirrorMaker 2 to stop"):
         raise StillRunning(
             f"MirrorMaker 2 is still running for {flow.name} (its group {group} on {flow.target.alias} is in state "
