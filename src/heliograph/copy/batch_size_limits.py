@@ -5,25 +5,33 @@ from collections.abc import Callable, Sequence
 
 from heliograph.copy.cursor import Cursor
 from heliograph.model.batch_limits import LIMITS
+from heliograph.model.partitions import Position
 from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError
+from heliograph.wire.errors import BrokerError, lacking
 from heliograph.wire.topic_requests import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
+
+_NOTHING_IS_JOINED = 1  # byte
 
 
 async def settle_limits(
     cursors: Sequence[Cursor], target: ClusterClient, may_raise: bool, notice: Callable[[Notice], None]
 ) -> None:
-    """Raise or read the limits of mirrors that have refused a batch. Raises a WireError if that must be retried."""
+    """Raise or read the limits of mirrors that have refused a batch. Raises a WireError if that must be retried. Gives
+    cursors up that need limits which may not be read."""
     unsettled = [cursor for cursor in cursors if not cursor.limits.is_settled]
     for mirror in {cursor.key.mirror for cursor in unsettled}:
+        of_mirror = [cursor for cursor in unsettled if cursor.key.mirror == mirror]
         configs = (await describe_configs(target, [mirror]))[mirror]
         if isinstance(configs, BrokerError):
-            raise configs
+            if not configs.forbidden:
+                raise configs
+            for cursor in of_mirror:
+                _settle_unknown(cursor, configs)
+            continue
         limits = {name: int(configs[name].value or 0) for name in LIMITS}
-        of_mirror = [cursor for cursor in unsettled if cursor.key.mirror == mirror]
         for cursor in of_mirror:
             if cursor.limits.has_refused_join:
                 cursor.limits.settle_join_size(min(limits.values()))
@@ -41,6 +49,17 @@ async def settle_limits(
                     notice(Notice(cursor.key, "limit-raised", 0, at.source, at.target, text))
             else:
                 cursor.limits.settle_batch_size(min(limits.values()))
+
+
+def _settle_unknown(cursor: Cursor, error: BrokerError) -> None:
+    """Where limits cannot be read, single batches may still be within them."""
+    if not cursor.limits.refused_batch_bytes:
+        cursor.limits.settle_join_size(_NOTHING_IS_JOINED)
+        return
+    size, at = cursor.limits.refused_batch_bytes, cursor.position or Position(-1, -1)
+    right = lacking(error.code, "DescribeConfigs")
+    text = f"the mirror refuses a batch of {size} bytes, and its limits cannot be read: {error}{right}"
+    cursor.give_up("too-large", text, at.source, at.target)
 
 
 async def _raise_limits(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:

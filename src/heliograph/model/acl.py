@@ -99,6 +99,13 @@ def resources_of(type: str, names: Matches, existing: Collection[str] | None = N
     return Named(tuple(widest(found - excluded)), tuple(wider))
 
 
+def single_names(names: Matches) -> set[str]:
+    """The names that a filter spells out."""
+    if not isinstance(names, NameFilter):
+        return set()
+    return {resource.name for resource in resources_of(TOPIC, names).resources if resource.is_single}
+
+
 def widest(resources: Collection[Resource]) -> list[Resource]:
     """Without those that others cover."""
     return sorted(
