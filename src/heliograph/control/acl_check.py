@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from heliograph.control.required_acls import Existing
 from heliograph.model.acl import (
-    ALTER,
     CLUSTER,
     DESCRIBE,
     GROUP,
@@ -86,8 +85,8 @@ async def check_grants(
 def _is_allowed(grant: Grant, operations: Operations) -> bool | None:
     if operations is None:
         return None
-    if grant.resource.type == CLUSTER and not operations and grant.operation not in (DESCRIBE, ALTER):
-        return None  # nothing is returned without Describe, which these operations do not imply
+    if not operations and not grant.allows(Grant(grant.resource, DESCRIBE)):
+        return None  # nothing is returned without Describe, which this operation does not imply
     return any(Grant(grant.resource, operation).allows(grant) for operation in operations)
 
 

@@ -140,7 +140,7 @@ async def look_up(flow: Flow, source: ClusterClient, target: ClusterClient) -> l
 async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
     """Creates missing topics and waits until they are usable. Raises MissingTopics if vital ones are not, and logs the
     problems of others."""
-    problems = await _ensure_all(flow, source, target)
+    problems = await _ensure_all(flow, source, target, wait=True)
     for problem in problems:
         if not problem.vital:
             log.log(problem.level, "%s: %s", flow.name, problem.text)
@@ -148,18 +148,18 @@ async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: Clus
 
 
 async def create_missing_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
-    """The same while the flow runs: raises a WireError with all problems."""
-    problems = await _ensure_all(flow, source, target)
+    """Creates missing topics while the flow runs. Raises a WireError with all problems."""
+    problems = await _ensure_all(flow, source, target, wait=False)
     if texts := [problem.text for problem in problems if problem.level == logging.ERROR]:
         raise WireError("; ".join(texts))
 
 
-async def _ensure_all(flow: Flow, source: ClusterClient, target: ClusterClient) -> list[_Problem]:
+async def _ensure_all(flow: Flow, source: ClusterClient, target: ClusterClient, *, wait: bool) -> list[_Problem]:
     topics = await look_up(flow, source, target)
     problems: list[_Problem] = []
     for on_source, client in ((True, source), (False, target)):
         wanted = {internal: existing for internal, existing in topics if internal.on_source == on_source}
-        problems += await _ensure(client, wanted)
+        problems += await _ensure(client, wanted, wait)
     return problems
 
 
@@ -188,7 +188,8 @@ async def ensure_storage_topics(client: ClusterClient, wanted: Mapping[str, tupl
     _raise_vital("", await _ensure(client, {internal: existing[internal.topic.name] for internal in topics}))
 
 
-async def _ensure(client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) -> list[_Problem]:
+async def _ensure(client: ClusterClient, wanted: Mapping[InternalTopic, Topic], wait: bool = True) -> list[_Problem]:
+    """Creates missing topics; with `wait`, returns when all can be used."""
     missing = [internal.topic for internal, existing in wanted.items() if existing.error]
     outcomes = await create_topics(client, missing)
     present = [internal.topic.name for internal, existing in wanted.items() if not existing.error]
@@ -208,7 +209,7 @@ async def _ensure(client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) 
             text = f"settings of internal topic {internal.topic.name} on {client.cluster.alias} are not checked: "
             text += f"{refused}{lacking(refused.code, 'DescribeConfigs')}"
             problems.append(_Problem(text, False, logging.INFO))
-    for vital in (True, False):
+    for vital in (True, False) if wait else ():
         topics = [internal.topic for internal in usable if internal.vital == vital]
         try:
             await _until_usable(

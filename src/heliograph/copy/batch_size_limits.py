@@ -1,6 +1,5 @@
 """When a mirror refuses a batch for its size: raise the mirror's limit, or keep within it."""
 
-import logging
 from collections.abc import Callable, Sequence
 
 from heliograph.copy.cursor import Cursor
@@ -10,8 +9,6 @@ from heliograph.model.problems import Notice
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, lacking
 from heliograph.wire.topic_requests import change_configs, describe_configs
-
-log = logging.getLogger(__name__)
 
 _NOTHING_IS_JOINED = 1  # byte
 
@@ -38,7 +35,8 @@ async def settle_limits(
         concerned = [cursor for cursor in of_mirror if cursor.limits.refused_batch_bytes]
         needed = max((cursor.limits.refused_batch_bytes for cursor in concerned), default=0)
         low = {name: str(_next_power(needed)) for name, value in limits.items() if value < needed}
-        raised = may_raise and bool(low) and await _raise_limits(target, mirror, low)
+        why_not = await _raise_limits(target, mirror, low) if may_raise and low else ""
+        raised = may_raise and bool(low) and not why_not
         for cursor in concerned:
             at = cursor.position
             if raised:
@@ -48,7 +46,7 @@ async def settle_limits(
                 if at is not None:
                     notice(Notice(cursor.key, "limit-raised", 0, at.source, at.target, text))
             else:
-                cursor.limits.settle_batch_size(min(limits.values()))
+                cursor.limits.settle_batch_size(min(limits.values()), why_not)
 
 
 def _settle_unknown(cursor: Cursor, error: BrokerError) -> None:
@@ -62,14 +60,15 @@ def _settle_unknown(cursor: Cursor, error: BrokerError) -> None:
     cursor.give_up("too-large", text, at.source, at.target)
 
 
-async def _raise_limits(target: ClusterClient, mirror: str, values: dict[str, str]) -> bool:
+async def _raise_limits(target: ClusterClient, mirror: str, values: dict[str, str]) -> str:
+    """Returns why they are not raised; empty if they are."""
     try:
         error = (await change_configs(target, {mirror: values}))[mirror]
     except BrokerError as refused:
         error = refused
-    if error is not None:
-        log.debug("mirror %s: its limits cannot be raised: %s", mirror, error)
-    return error is None
+    if error is None:
+        return ""
+    return f"{' and '.join(values)} of the mirror cannot be raised: {error}{lacking(error.code, 'AlterConfigs')}"
 
 
 def _next_power(size: int) -> int:

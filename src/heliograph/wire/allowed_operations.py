@@ -14,7 +14,12 @@ from heliograph.wire.acl_requests import may
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, TRANSACTION, coordinators
-from heliograph.wire.errors import TRANSACTIONAL_ID_AUTHORIZATION_FAILED, BrokerError, WireError
+from heliograph.wire.errors import (
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    BrokerError,
+    WireError,
+)
 
 Operations = frozenset[str] | None
 _NAMES = {
@@ -33,8 +38,8 @@ def _named(operations: set[int] | None) -> Operations:
 async def on_cluster_and_topics(
     client: ClusterClient, topics: Collection[str]
 ) -> tuple[Operations, dict[str, Operations]]:
-    """On the cluster, and on each topic, whether it exists or not. On the cluster nothing is returned to whoever may
-    not describe it."""
+    """On the cluster, and on each topic, whether it exists or not. Nothing is returned about what we may not
+    describe."""
     request = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
         allow_auto_topic_creation=False,
@@ -43,8 +48,13 @@ async def on_cluster_and_topics(
     )
     # Versions from 11 on do not return operations on the cluster.
     answer = await client.ask_any(lambda connection: connection.request(request, newest=10, oldest=4))
-    on_topics = {topic.name: _named(topic.authorized_operations) for topic in answer.topics}
-    return _named(getattr(answer, "cluster_authorized_operations", None)), on_topics
+    on_topics = {
+        topic.name: frozenset()
+        if topic.error_code == TOPIC_AUTHORIZATION_FAILED
+        else _named(topic.authorized_operations)
+        for topic in answer.topics
+    }
+    return _named(getattr(answer, "authorized_operations", None)), on_topics
 
 
 async def on_groups(client: ClusterClient, groups: Collection[str]) -> dict[str, Operations]:

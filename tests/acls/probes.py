@@ -1,0 +1,320 @@
+"""What each feature of a running flow does, seen from outside: provoked, and then there or not."""
+
+import itertools
+import logging
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from heliograph.control.mm2_offsets import offsets_topic
+from heliograph.control.required_acls import Feature
+from heliograph.copy.ledger import Ledger
+from heliograph.model.connect_offsets import SourceKey, to_value
+from heliograph.model.flow import Flow
+from heliograph.model.internal_topics import dead_letters_topic, ledger_topic
+from heliograph.model.ledger_records import JOURNAL
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.wire.acl_requests import ALLOW, LITERAL, READ, Acl, create_acls, topic_acls
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
+from heliograph.wire.offsets import EARLIEST, LATEST, delete_before, list_offsets
+from heliograph.wire.records import Record, own_topic, read_all, write, write_records
+from heliograph.wire.topic_requests import (
+    NewTopic,
+    change_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_configs,
+)
+from heliograph.wire.transactions import TransactionalId
+from waiting import async_until
+
+Works = Callable[[], Awaitable[bool]]
+
+
+class Side:
+    """One cluster, as a super user."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self.client = client
+        self._transactions = TransactionalId(client, uuid.uuid4().hex, 10.0)
+
+    async def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        """-1 where there is none."""
+        topics = (await self.client.metadata([topic])).topics
+        key = topic, partition
+        first, last = [
+            (await list_offsets(self.client, topics, [key], which, False))[key] for which in (EARLIEST, LATEST)
+        ]
+        return (first if isinstance(first, int) else -1), (last if isinstance(last, int) else -1)
+
+    async def end(self, topic: str) -> int:
+        return (await self.bounds(topic))[1]
+
+    async def create(self, topic: str, **configs: str) -> None:
+        settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
+        assert await create_topics(self.client, [NewTopic(topic, 1, 1, settings)]) == {topic: None}
+
+        async def is_led() -> bool:
+            return await self.end(topic) >= 0
+
+        await async_until(is_led)
+
+    async def write(self, topic: str, size: int = 10, timestamp: int | None = None) -> None:
+        moment = int(time.time() * 1000) if timestamp is None else timestamp
+        known = await own_topic(self.client, topic)
+        await write_records(self.client, known, 0, [Record(0, moment, b"key", b"x" * size)])
+
+    async def marker(self, topic: str) -> None:
+        """An offset without a record."""
+        before = await self.end(topic)
+        if not self._transactions.ours:
+            await self._transactions.init_producer()
+        await self._transactions.mark([(topic, 0)])
+
+        async def is_written() -> bool:
+            return await self.end(topic) > before
+
+        await async_until(is_written)
+
+    async def configure(self, topic: str, name: str, value: str) -> None:
+        assert await change_configs(self.client, {topic: {name: value}}) == {topic: None}
+        await async_until(lambda: self._shows(topic, name, value))
+
+    async def _shows(self, topic: str, name: str, value: str) -> bool:
+        return await self.config(topic, name) == value
+
+    async def config(self, topic: str, name: str) -> str | None:
+        configs = (await describe_configs(self.client, [topic]))[topic]
+        return configs[name].value if isinstance(configs, dict) else None
+
+    async def partitions(self, topic: str) -> int:
+        return len((await self.client.metadata([topic])).topics[topic].leaders)
+
+    async def exists(self, topic: str) -> bool:
+        return not (await self.client.metadata([topic])).topics[topic].error
+
+
+class Said(logging.Handler):
+    """What was logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+    def find(self, pattern: str) -> list[str]:
+        return [text for text in self.texts if re.search(pattern, text)]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """`provoke` returns how to see that the feature works; `said` is how the log says that it is off."""
+
+    provoke: Callable[[], Awaitable[Works]]
+    said: str
+
+
+_WITHOUT_RIGHT = r".*(AUTHORIZATION_FAILED|needs ALTER permission)"
+_PARTITION = r"-0 \(mirror \S+\) (stopped|is waiting)"
+
+
+class Probes:
+    def __init__(self, flow: Flow, source: ClusterClient, target: ClusterClient, syncers: FlowSyncers) -> None:
+        self.flow, self.a, self.b, self.syncers = flow, Side(source), Side(target), syncers
+        self._numbers = itertools.count(1)
+        hidden = "topic orders is not mirrored: it cannot be described"
+        self.of: dict[Feature, Probe] = {
+            Feature.COPYING: Probe(self._copying, f"({hidden}|orders{_PARTITION})"),
+            Feature.NEW_MIRRORS: Probe(self._new_mirrors, r"topic orders-new-\d+ is not mirrored"),
+            Feature.MORE_PARTITIONS: Probe(self._more_partitions, "mirror A.orders-wide could not be grown"),
+            Feature.LARGE_BATCHES: Probe(self._large_batches, f"orders-large{_PARTITION}"),
+            Feature.INTERNAL_TOPICS: Probe(self._internal_topics, "internal topics could not be synced"),
+            Feature.TRIMMING: Probe(self._trimming, "the journal of .* cannot be trimmed"),
+            Feature.CONFIGS: Probe(self._configs, "settings of orders: "),
+            Feature.ACLS: Probe(self._acls, "access rules could not be synced|rule .* could not be created"),
+            Feature.OFFSET_SYNCS: Probe(self._offset_syncs, "offset syncs could not be synced"),
+            Feature.TAKE_OVER: Probe(self._take_over, "are not taken over"),
+            Feature.HAND_BACK: Probe(self._hand_back, "offsets for MirrorMaker 2 could not be synced"),
+            Feature.CHECKPOINTS: Probe(
+                self._checkpoints,
+                f"({hidden}|checkpoints could not be synced|offsets of group shop are not translated)",
+            ),
+            Feature.GROUP_OFFSETS: Probe(self._group_offsets, "group shop is left alone"),
+            Feature.HEARTBEATS: Probe(self._heartbeats, "heartbeats could not be synced"),
+            Feature.PRESERVE: Probe(self._preserve, f"orders-kept({_PARTITION}|.*but DeleteRecords fails)"),
+            Feature.DEAD_LETTERS: Probe(self._dead_letters, f"orders-dead{_PARTITION}"),
+        }
+
+    def says_why(self, feature: Feature, said: Said) -> list[str]:
+        return said.find(self.of[feature].said + _WITHOUT_RIGHT)
+
+    async def set_up(self) -> None:
+        for topic in ("orders", "orders-wide", "orders-large", "orders-kept", "orders-dead"):
+            await self.a.create(topic)
+        for _ in range(100):
+            await self.a.write("orders")
+        await self.a.write("orders-kept")
+        await self.b.create(offsets_topic(self.flow), cleanup_policy="compact")
+
+    async def _copying(self) -> Works:
+        before = await self.b.end("A.orders")
+        await self.a.marker("orders")
+        await self.a.write("orders")
+        return self._grows("A.orders", before)
+
+    def _grows(self, topic: str, before: int, side: Side | None = None) -> Works:
+        async def works() -> bool:
+            return await (side or self.b).end(topic) > before
+
+        return works
+
+    async def _new_mirrors(self) -> Works:
+        topic = f"orders-new-{next(self._numbers)}"
+        await self.a.create(topic)
+
+        async def works() -> bool:
+            return await self.b.exists(f"A.{topic}")
+
+        return works
+
+    async def _more_partitions(self) -> Works:
+        wanted = await self.a.partitions("orders-wide") + 1
+        assert await create_partitions(self.a.client, {"orders-wide": wanted}) == {"orders-wide": None}
+
+        async def works() -> bool:
+            return await self.b.partitions("A.orders-wide") >= wanted
+
+        return works
+
+    async def _large_batches(self) -> Works:
+        await self.b.configure("A.orders-large", "max.message.bytes", "2000")
+        await self.a.write("orders-large", size=5000)
+        wanted = await self.a.end("orders-large")
+        return self._grows("A.orders-large", wanted - 1)
+
+    async def _internal_topics(self) -> Works:
+        topic = self.flow.policy.heartbeats_topic()
+        if await self.b.exists(topic):
+            await delete_topics(self.b.client, [topic])
+
+        async def works() -> bool:
+            return await self.b.end(topic) >= 0
+
+        return works
+
+    async def _trimming(self) -> Works:
+        topic = ledger_topic("A")
+        before = (await self.b.bounds(topic, JOURNAL))[0]
+
+        async def works() -> bool:
+            await self.syncers.packer.pack()
+            return (await self.b.bounds(topic, JOURNAL))[0] > before
+
+        return works
+
+    async def _configs(self) -> Works:
+        wanted = str(10**9 + next(self._numbers))
+        await self.a.configure("orders", "retention.ms", wanted)
+
+        async def works() -> bool:
+            return await self.b.config("A.orders", "retention.ms") == wanted
+
+        return works
+
+    async def _acls(self) -> Works:
+        acl = Acl("orders", LITERAL, f"User:reader-{next(self._numbers)}", "*", READ, ALLOW)
+        assert await create_acls(self.a.client, [acl]) == [None]
+
+        async def works() -> bool:
+            return any(found.principal == acl.principal for found in await topic_acls(self.b.client) or ())
+
+        return works
+
+    async def _offset_syncs(self) -> Works:
+        topic = self.flow.policy.offset_syncs_topic("B")
+        before = await self.a.end(topic)
+        await self.a.marker("orders")
+        await self.a.write("orders")
+        return self._grows(topic, before, self.a)
+
+    async def _take_over(self) -> Works:
+        """A topic whose first record MirrorMaker 2 has copied."""
+        topic = f"orders-mm2-{next(self._numbers)}"
+        moment = int(time.time() * 1000)
+        await self.b.create(f"A.{topic}")
+        await self.b.write(f"A.{topic}", timestamp=moment)
+        offsets = await own_topic(self.b.client, offsets_topic(self.flow))
+        key = SourceKey(self.flow.connect_offsets.connector, "A", topic, 0).to_bytes()
+        await write(self.b.client, offsets, 0, [(key, to_value(0))])
+        await self.a.create(topic)
+        await self.a.write(topic, timestamp=moment)
+        await self.a.write(topic)
+        return self._grows(f"A.{topic}", 1)
+
+    async def _hand_back(self) -> Works:
+        key = SourceKey(self.flow.connect_offsets.connector, "A", "orders", 0).to_bytes()
+        await self.a.write("orders")
+        wanted = to_value(await self.a.end("orders") - 1)
+        topic = await own_topic(self.b.client, offsets_topic(self.flow))
+
+        async def works() -> bool:
+            values = [record.value async for record in read_all(self.b.client, topic, 0) if record.key == key]
+            return bool(values) and (values[-1] or b"") >= wanted
+
+        return works
+
+    async def _commit(self) -> int:
+        """The group goes forward among records that are copied."""
+        known = (await committed_offsets(self.a.client, ["shop"]))["shop"]
+        offset = (known["orders", 0].offset if isinstance(known, dict) and known else 0) + 1
+        assert await commit_offsets(self.a.client, {"shop": {("orders", 0): Committed(offset)}}) == {"shop": None}
+        return offset
+
+    async def _checkpoints(self) -> Works:
+        topic = self.flow.policy.checkpoints_topic("A")
+        before = await self.b.end(topic)
+        await self._commit()
+        return self._grows(topic, before)
+
+    async def _group_offsets(self) -> Works:
+        wanted = await self._commit()
+
+        async def works() -> bool:
+            known = (await committed_offsets(self.b.client, ["shop"]))["shop"]
+            return isinstance(known, dict) and ("A.orders", 0) in known and known["A.orders", 0].offset >= wanted
+
+        return works
+
+    async def _heartbeats(self) -> Works:
+        topic = self.flow.policy.heartbeats_topic()
+        return self._grows(topic, max(await self.b.end(topic), 0))
+
+    async def _preserve(self) -> Works:
+        await self.a.marker("orders-kept")
+        await self.a.write("orders-kept")
+        topic = await own_topic(self.a.client, "orders-kept")
+        start = (await self.a.bounds("orders-kept"))[0] + 1
+        key = "orders-kept", 0
+        assert await delete_before(self.a.client, {key: topic.leaders[0]}, {key: start}) == {key: None}
+        wanted = start, await self.a.end("orders-kept")
+
+        async def works() -> bool:
+            return await self.b.bounds("A.orders-kept") == wanted
+
+        return works
+
+    async def _dead_letters(self) -> Works:
+        await self.b.configure("A.orders-dead", "message.timestamp.before.max.ms", "3600000")
+        topic = dead_letters_topic("A")
+        before = await self.b.end(topic)
+        await self.a.write("orders-dead", timestamp=1_000_000)
+        return self._grows(topic, before)
+
+
+__all__ = ["Ledger", "Probe", "Probes", "Said", "Side", "Works"]

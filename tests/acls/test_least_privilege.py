@@ -1,0 +1,205 @@
+"""A flow whose principals have just the ACLs that `heliograph acls` prints: everything works, and without any one of
+them, what was announced does not, and everything else does."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+
+from acls.probes import Probes, Said
+from acls.secured import Secured, allow_all, start
+from heliograph.control import packing
+from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.principals import Principal
+from heliograph.control.required_acls import Feature
+from heliograph.model.acl import Grant
+from heliograph.model.flow import (
+    CONTINUE,
+    DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
+    Flow,
+    Groups,
+    Heartbeats,
+    KeptOffsets,
+    OffsetSyncs,
+    Policies,
+    TopicSync,
+)
+from heliograph.model.names import NameFilter
+from heliograph.sandbox import Sandbox
+from heliograph.service import acl_report
+from heliograph.service.flow_clients import FlowClients
+from heliograph.service.flow_runner import FlowRunner
+from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.wire.cluster import ClusterClient
+from service.runner import run_here
+from waiting import async_until
+
+SHORT = 0.3
+# These are seen only while records are copied.
+OF_COPYING = {
+    Feature.OFFSET_SYNCS,
+    Feature.TAKE_OVER,
+    Feature.HAND_BACK,
+    Feature.PRESERVE,
+    Feature.DEAD_LETTERS,
+    Feature.LARGE_BATCHES,
+    Feature.TRIMMING,
+}
+
+
+@pytest.fixture(scope="module")
+def clusters(sandbox: Sandbox) -> Iterator[dict[str, Secured]]:
+    with Sandbox() as own:
+        a, b = start(own)
+        yield {"A": a, "B": b}
+
+
+def _flow(clusters: dict[str, Secured], reader: str = "mirror", writer: str = "mirror") -> Flow:
+    a, b = clusters["A"], clusters["B"]
+    exclude = NameFilter((*DEFAULT_CONFIG_PROPERTIES_EXCLUDE.include, r"max\.message\.bytes"))
+    return Flow(
+        a.as_user("A", "mirror"),
+        b.as_user("B", "mirror"),
+        reader=None if reader == "mirror" else a.as_user("A", reader),
+        writer=None if writer == "mirror" else b.as_user("B", writer),
+        topics=NameFilter(("orders.*",)),
+        heartbeats_replication=False,
+        replication_factor=1,
+        refresh_topics_every=SHORT,
+        lease_seconds=3.0,
+        kept_offsets=KeptOffsets(NameFilter(("orders-kept",))),
+        topic_sync=TopicSync(SHORT, SHORT, exclude),
+        offset_syncs=OffsetSyncs(lag_max=0, replication_factor=1),
+        groups=Groups(NameFilter(("shop",)), SHORT, SHORT, SHORT, 1),
+        heartbeats=Heartbeats(SHORT, 1),
+        policies=Policies(refused_record=CONTINUE),
+    )
+
+
+@dataclass
+class Scene:
+    flow: Flow
+    runner: FlowRunner
+    syncers: FlowSyncers
+    probes: Probes
+    said: Said
+    clients: FlowClients
+
+    async def works(self, features: Collection[Feature]) -> None:
+        async def one(feature: Feature) -> None:
+            began = time.monotonic()
+            works = await self.probes.of[feature].provoke()
+            await async_until(works, lambda: (feature, self.said.texts[-20:]), every=0.1, seconds=60)
+            took[feature.label] = time.monotonic() - began
+
+        took: dict[str, float] = {}
+        async with asyncio.TaskGroup() as tasks:
+            for feature in features:
+                tasks.create_task(one(feature))
+        print("works", {k: round(v, 1) for k, v in took.items()})
+
+    async def is_off(self, features: Collection[Feature]) -> None:
+        """Provokes them, waits for the reason, and sees that they do not work."""
+
+        async def one(feature: Feature) -> None:
+            works = await self.probes.of[feature].provoke()
+            await async_until(
+                lambda: self.probes.says_why(feature, self.said),
+                lambda: (feature, self.said.texts[-20:]),
+                every=0.1,
+                seconds=60,
+            )
+            assert not await works(), feature
+
+        async with asyncio.TaskGroup() as tasks:
+            for feature in features:
+                tasks.create_task(one(feature))
+
+
+@asynccontextmanager
+async def _running(flow: Flow, clusters: dict[str, Secured]) -> AsyncIterator[Scene]:
+    clients, own = FlowClients(flow), [ClusterClient(clusters[alias].log.cluster) for alias in ("A", "B")]
+    for client in own:
+        await client.connect()
+    said = Said()
+    logging.getLogger("heliograph").addHandler(said)
+    logging.getLogger("heliograph").setLevel(logging.INFO)
+
+    async def cancel(_lease: str) -> None:
+        return None
+
+    runner = FlowRunner(flow, (flow,), run_here, cancel, uuid.uuid4().hex[:8], clients)
+    syncers = FlowSyncers(flow, runner.view.positions, clients)
+    for syncer in syncers.runner.syncers:
+        syncer.interval = SHORT
+    probes = Probes(flow, own[0], own[1], syncers)
+    try:
+        await probes.set_up()
+        await syncers.prepare()
+        await runner.connect()
+        await runner.prepare()
+        running = [asyncio.create_task(runner.run()), asyncio.create_task(syncers.run())]
+        yield Scene(flow, runner, syncers, probes, said, clients)
+        assert not any(task.done() for task in running), running
+        await runner.stop()
+        await running[0]
+        running[1].cancel()
+    finally:
+        logging.getLogger("heliograph").removeHandler(said)
+        for client in own:
+            client.close()
+        clients.close()
+
+
+def test_with_these_acls_everything_works_and_without_any_one_what_was_announced_does_not(
+    clusters: dict[str, Secured], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_TRIM_AFTER", 0.0)
+    flow = _flow(clusters)
+    principals = acl_report.required([flow]).principals
+    allow_all(clusters, principals)
+
+    async def main() -> None:
+        async with _running(flow, clusters) as scene:
+            await scene.works([feature for feature in Feature if feature in scene.probes.of])
+            for principal in principals:
+                for grant in principal.grants():
+                    began = time.monotonic()
+                    await _without(scene, clusters[principal.cluster.alias], principal, grant)
+                    print(f"{time.monotonic() - began:5.1f} s", principal.cluster.alias, grant)
+
+    asyncio.run(main())
+
+
+async def _without(scene: Scene, cluster: Secured, principal: Principal, grant: Grant) -> None:
+    lost = set(principal.lost_without(grant))
+    await asyncio.to_thread(cluster.revoke, principal.name, [grant])
+    scene.said.texts.clear()
+    await scene.runner.restart_leases([0])
+    missing = [
+        (checked.principal.cluster.alias, row.grant)
+        for checked in await acl_report.check([scene.flow])
+        for row in checked.missing_needed
+    ]
+    assert missing == [(principal.cluster.alias, grant)]
+    unseen = OF_COPYING if Feature.COPYING in lost else set()
+    probed = scene.probes.of.keys() - unseen
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(scene.is_off(probed & lost))
+        tasks.create_task(scene.works(probed - lost))
+    if Feature.INTERNAL_TOPICS_CHECK in lost:
+        await ensure_internal_topics(scene.flow, scene.clients.source, scene.clients.target)
+        assert scene.said.find(f"settings of internal topic {grant.resource.name} .* are not checked")
+    await asyncio.to_thread(cluster.allow, principal.name, [grant])
+    await scene.works(probed & lost)
+    await scene.runner.restart_leases([0])
+
+
+def test_leases_may_log_in_as_others(clusters: dict[str, Secured]) -> None:
+    flow = replace(_flow(clusters, "reader", "writer"))
+    assert flow
