@@ -9,13 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from heliograph.control.mm2_offsets import offsets_topic
+from heliograph.control.packing import Packer
 from heliograph.control.required_acls import Feature
-from heliograph.copy.ledger import Ledger
-from heliograph.model.connect_offsets import SourceKey, to_value
+from heliograph.model.connect_offsets import SourceKey, from_value, to_value
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import dead_letters_topic, ledger_topic
 from heliograph.model.ledger_records import JOURNAL
-from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.acl_requests import ALLOW, LITERAL, READ, Acl, create_acls, topic_acls
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
@@ -125,48 +124,52 @@ _PARTITION = r"-0 \(mirror \S+\) (stopped|is waiting)"
 
 
 class Probes:
-    def __init__(self, flow: Flow, source: ClusterClient, target: ClusterClient, syncers: FlowSyncers) -> None:
-        self.flow, self.a, self.b, self.syncers = flow, Side(source), Side(target), syncers
-        self._numbers = itertools.count(1)
-        hidden = "topic orders is not mirrored: it cannot be described"
+    """Of a flow that copies the topics that begin with `base`, and syncs the group of that name."""
+
+    def __init__(self, flow: Flow, base: str, source: ClusterClient, target: ClusterClient) -> None:
+        self.flow, self.base, self.a, self.b = flow, base, Side(source), Side(target)
+        self.packer: Packer | None = None  # of the running flow
+        self._numbers, self._commits = itertools.count(1), itertools.count(1)
+        self.mirror = flow.mirror_name(base)
+        hidden = f"topic {base} is not mirrored: it cannot be described"
         self.of: dict[Feature, Probe] = {
-            Feature.COPYING: Probe(self._copying, f"({hidden}|orders{_PARTITION})"),
-            Feature.NEW_MIRRORS: Probe(self._new_mirrors, r"topic orders-new-\d+ is not mirrored"),
-            Feature.MORE_PARTITIONS: Probe(self._more_partitions, "mirror A.orders-wide could not be grown"),
-            Feature.LARGE_BATCHES: Probe(self._large_batches, f"orders-large{_PARTITION}"),
+            Feature.COPYING: Probe(self._copying, f"({hidden}|{base}{_PARTITION})"),
+            Feature.NEW_MIRRORS: Probe(self._new_mirrors, rf"topic {base}-new-\d+ is not mirrored"),
+            Feature.MORE_PARTITIONS: Probe(self._more_partitions, f"mirror {self.mirror}-wide could not be grown"),
+            Feature.LARGE_BATCHES: Probe(self._large_batches, f"{base}-large{_PARTITION}"),
             Feature.INTERNAL_TOPICS: Probe(self._internal_topics, "internal topics could not be synced"),
             Feature.TRIMMING: Probe(self._trimming, "the journal of .* cannot be trimmed"),
-            Feature.CONFIGS: Probe(self._configs, "settings of orders: "),
+            Feature.CONFIGS: Probe(self._configs, f"settings of {base}: "),
             Feature.ACLS: Probe(self._acls, "access rules could not be synced|rule .* could not be created"),
             Feature.OFFSET_SYNCS: Probe(self._offset_syncs, "offset syncs could not be synced"),
             Feature.TAKE_OVER: Probe(self._take_over, "are not taken over"),
             Feature.HAND_BACK: Probe(self._hand_back, "offsets for MirrorMaker 2 could not be synced"),
             Feature.CHECKPOINTS: Probe(
                 self._checkpoints,
-                f"({hidden}|checkpoints could not be synced|offsets of group shop are not translated)",
+                f"({hidden}|checkpoints could not be synced|offsets of group {base} are not translated)",
             ),
-            Feature.GROUP_OFFSETS: Probe(self._group_offsets, "group shop is left alone"),
+            Feature.GROUP_OFFSETS: Probe(self._group_offsets, f"group {base} is left alone"),
             Feature.HEARTBEATS: Probe(self._heartbeats, "heartbeats could not be synced"),
-            Feature.PRESERVE: Probe(self._preserve, f"orders-kept({_PARTITION}|.*but DeleteRecords fails)"),
-            Feature.DEAD_LETTERS: Probe(self._dead_letters, f"orders-dead{_PARTITION}"),
+            Feature.PRESERVE: Probe(self._preserve, f"{base}-kept({_PARTITION}|.*but DeleteRecords fails)"),
+            Feature.DEAD_LETTERS: Probe(self._dead_letters, f"{base}-dead{_PARTITION}"),
         }
 
     def says_why(self, feature: Feature, said: Said) -> list[str]:
         return said.find(self.of[feature].said + _WITHOUT_RIGHT)
 
     async def set_up(self) -> None:
-        for topic in ("orders", "orders-wide", "orders-large", "orders-kept", "orders-dead"):
-            await self.a.create(topic)
-        for _ in range(100):
-            await self.a.write("orders")
-        await self.a.write("orders-kept")
+        for kind in ("", "-wide", "-large", "-kept", "-dead"):
+            await self.a.create(f"{self.base}{kind}")
+        for _ in range(200):
+            await self.a.write(self.base)
+        await self.a.write(f"{self.base}-kept")
         await self.b.create(offsets_topic(self.flow), cleanup_policy="compact")
 
     async def _copying(self) -> Works:
-        before = await self.b.end("A.orders")
-        await self.a.marker("orders")
-        await self.a.write("orders")
-        return self._grows("A.orders", before)
+        before = await self.b.end(self.mirror)
+        await self.a.marker(self.base)
+        await self.a.write(self.base)
+        return self._grows(self.mirror, before)
 
     def _grows(self, topic: str, before: int, side: Side | None = None) -> Works:
         async def works() -> bool:
@@ -175,28 +178,28 @@ class Probes:
         return works
 
     async def _new_mirrors(self) -> Works:
-        topic = f"orders-new-{next(self._numbers)}"
+        topic = f"{self.base}-new-{next(self._numbers)}"
         await self.a.create(topic)
 
         async def works() -> bool:
-            return await self.b.exists(f"A.{topic}")
+            return await self.b.exists(self.flow.mirror_name(topic))
 
         return works
 
     async def _more_partitions(self) -> Works:
-        wanted = await self.a.partitions("orders-wide") + 1
-        assert await create_partitions(self.a.client, {"orders-wide": wanted}) == {"orders-wide": None}
+        wanted = await self.a.partitions(f"{self.base}-wide") + 1
+        assert await create_partitions(self.a.client, {f"{self.base}-wide": wanted}) == {f"{self.base}-wide": None}
 
         async def works() -> bool:
-            return await self.b.partitions("A.orders-wide") >= wanted
+            return await self.b.partitions(f"{self.mirror}-wide") >= wanted
 
         return works
 
     async def _large_batches(self) -> Works:
-        await self.b.configure("A.orders-large", "max.message.bytes", "2000")
-        await self.a.write("orders-large", size=5000)
-        wanted = await self.a.end("orders-large")
-        return self._grows("A.orders-large", wanted - 1)
+        await self.b.configure(f"{self.mirror}-large", "max.message.bytes", "2000")
+        await self.a.write(f"{self.base}-large", size=5000)
+        wanted = await self.a.end(f"{self.base}-large")
+        return self._grows(f"{self.mirror}-large", wanted - 1)
 
     async def _internal_topics(self) -> Works:
         topic = self.flow.policy.heartbeats_topic()
@@ -209,26 +212,27 @@ class Probes:
         return works
 
     async def _trimming(self) -> Works:
-        topic = ledger_topic("A")
+        topic = ledger_topic(self.flow.source.alias)
         before = (await self.b.bounds(topic, JOURNAL))[0]
 
         async def works() -> bool:
-            await self.syncers.packer.pack()
+            assert self.packer is not None
+            await self.packer.pack()
             return (await self.b.bounds(topic, JOURNAL))[0] > before
 
         return works
 
     async def _configs(self) -> Works:
         wanted = str(10**9 + next(self._numbers))
-        await self.a.configure("orders", "retention.ms", wanted)
+        await self.a.configure(self.base, "retention.ms", wanted)
 
         async def works() -> bool:
-            return await self.b.config("A.orders", "retention.ms") == wanted
+            return await self.b.config(self.mirror, "retention.ms") == wanted
 
         return works
 
     async def _acls(self) -> Works:
-        acl = Acl("orders", LITERAL, f"User:reader-{next(self._numbers)}", "*", READ, ALLOW)
+        acl = Acl(self.base, LITERAL, f"User:reader-{next(self._numbers)}", "*", READ, ALLOW)
         assert await create_acls(self.a.client, [acl]) == [None]
 
         async def works() -> bool:
@@ -237,47 +241,49 @@ class Probes:
         return works
 
     async def _offset_syncs(self) -> Works:
-        topic = self.flow.policy.offset_syncs_topic("B")
+        topic = self.flow.policy.offset_syncs_topic(self.flow.target.alias)
         before = await self.a.end(topic)
-        await self.a.marker("orders")
-        await self.a.write("orders")
+        await self.a.marker(self.base)
+        await self.a.write(self.base)
         return self._grows(topic, before, self.a)
 
     async def _take_over(self) -> Works:
         """A topic whose first record MirrorMaker 2 has copied."""
-        topic = f"orders-mm2-{next(self._numbers)}"
+        topic = f"{self.base}-mm2-{next(self._numbers)}"
         moment = int(time.time() * 1000)
-        await self.b.create(f"A.{topic}")
-        await self.b.write(f"A.{topic}", timestamp=moment)
+        await self.b.create(self.flow.mirror_name(topic))
+        await self.b.write(self.flow.mirror_name(topic), timestamp=moment)
         offsets = await own_topic(self.b.client, offsets_topic(self.flow))
-        key = SourceKey(self.flow.connect_offsets.connector, "A", topic, 0).to_bytes()
+        key = SourceKey(self.flow.connect_offsets.connector, self.flow.source.alias, topic, 0).to_bytes()
         await write(self.b.client, offsets, 0, [(key, to_value(0))])
         await self.a.create(topic)
         await self.a.write(topic, timestamp=moment)
         await self.a.write(topic)
-        return self._grows(f"A.{topic}", 1)
+        return self._grows(self.flow.mirror_name(topic), 1)
 
     async def _hand_back(self) -> Works:
-        key = SourceKey(self.flow.connect_offsets.connector, "A", "orders", 0).to_bytes()
-        await self.a.write("orders")
-        wanted = to_value(await self.a.end("orders") - 1)
+        key = SourceKey(self.flow.connect_offsets.connector, self.flow.source.alias, self.base, 0).to_bytes()
+        await self.a.write(self.base)
+        wanted = await self.a.end(self.base) - 1
         topic = await own_topic(self.b.client, offsets_topic(self.flow))
 
         async def works() -> bool:
             values = [record.value async for record in read_all(self.b.client, topic, 0) if record.key == key]
-            return bool(values) and (values[-1] or b"") >= wanted
+            last = from_value(values[-1]) if values and values[-1] is not None else None
+            return last is not None and last >= wanted
 
         return works
 
     async def _commit(self) -> int:
         """The group goes forward among records that are copied."""
-        known = (await committed_offsets(self.a.client, ["shop"]))["shop"]
-        offset = (known["orders", 0].offset if isinstance(known, dict) and known else 0) + 1
-        assert await commit_offsets(self.a.client, {"shop": {("orders", 0): Committed(offset)}}) == {"shop": None}
+        offset = next(self._commits)
+        assert await commit_offsets(self.a.client, {self.base: {(self.base, 0): Committed(offset)}}) == {
+            self.base: None
+        }
         return offset
 
     async def _checkpoints(self) -> Works:
-        topic = self.flow.policy.checkpoints_topic("A")
+        topic = self.flow.policy.checkpoints_topic(self.flow.source.alias)
         before = await self.b.end(topic)
         await self._commit()
         return self._grows(topic, before)
@@ -286,8 +292,8 @@ class Probes:
         wanted = await self._commit()
 
         async def works() -> bool:
-            known = (await committed_offsets(self.b.client, ["shop"]))["shop"]
-            return isinstance(known, dict) and ("A.orders", 0) in known and known["A.orders", 0].offset >= wanted
+            known = (await committed_offsets(self.b.client, [self.base]))[self.base]
+            return isinstance(known, dict) and (self.mirror, 0) in known and known[self.mirror, 0].offset >= wanted
 
         return works
 
@@ -296,25 +302,22 @@ class Probes:
         return self._grows(topic, max(await self.b.end(topic), 0))
 
     async def _preserve(self) -> Works:
-        await self.a.marker("orders-kept")
-        await self.a.write("orders-kept")
-        topic = await own_topic(self.a.client, "orders-kept")
-        start = (await self.a.bounds("orders-kept"))[0] + 1
-        key = "orders-kept", 0
+        await self.a.marker(f"{self.base}-kept")
+        await self.a.write(f"{self.base}-kept")
+        topic = await own_topic(self.a.client, f"{self.base}-kept")
+        start = (await self.a.bounds(f"{self.base}-kept"))[0] + 1
+        key = f"{self.base}-kept", 0
         assert await delete_before(self.a.client, {key: topic.leaders[0]}, {key: start}) == {key: None}
-        wanted = start, await self.a.end("orders-kept")
+        wanted = start, await self.a.end(f"{self.base}-kept")
 
         async def works() -> bool:
-            return await self.b.bounds("A.orders-kept") == wanted
+            return await self.b.bounds(f"{self.mirror}-kept") == wanted
 
         return works
 
     async def _dead_letters(self) -> Works:
-        await self.b.configure("A.orders-dead", "message.timestamp.before.max.ms", "3600000")
-        topic = dead_letters_topic("A")
+        await self.b.configure(f"{self.mirror}-dead", "message.timestamp.before.max.ms", "3600000")
+        topic = dead_letters_topic(self.flow.source.alias)
         before = await self.b.end(topic)
-        await self.a.write("orders-dead", timestamp=1_000_000)
+        await self.a.write(f"{self.base}-dead", timestamp=1_000_000)
         return self._grows(topic, before)
-
-
-__all__ = ["Ledger", "Probe", "Probes", "Said", "Side", "Works"]

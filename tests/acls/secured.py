@@ -70,12 +70,13 @@ class Secured:
         until(lambda: not any(admin.describe_acls(one_acl)[0] for one_acl in filters))
         admin.close()
 
-    def rights_of(self, principal: str) -> set[str]:
-        admin: Any = KafkaAdminClient(bootstrap_servers=self.log.bootstrap)
+    def revoke_all(self, principal: str) -> None:
         pattern = ResourcePattern(ResourceType.ANY, None, ACLResourcePatternType.ANY)
-        acls, _error = admin.describe_acls(ACLFilter(principal, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern))
+        everything = ACLFilter(principal, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.log.bootstrap)
+        admin.delete_acls([everything])
+        until(lambda: not admin.describe_acls(everything)[0])
         admin.close()
-        return {f"{acl.operation.name} {acl.resource_pattern.resource_name}" for acl in acls}
 
 
 def start(sandbox: Sandbox) -> tuple[Secured, Secured]:

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -59,23 +59,23 @@ def clusters(sandbox: Sandbox) -> Iterator[dict[str, Secured]]:
         yield {"A": a, "B": b}
 
 
-def _flow(clusters: dict[str, Secured], reader: str = "mirror", writer: str = "mirror") -> Flow:
-    a, b = clusters["A"], clusters["B"]
+def _flow(clusters: dict[str, Secured], base: str, reader: str = "", writer: str = "") -> Flow:
+    (source, a), (target, b) = clusters.items()
     exclude = NameFilter((*DEFAULT_CONFIG_PROPERTIES_EXCLUDE.include, r"max\.message\.bytes"))
     return Flow(
-        a.as_user("A", "mirror"),
-        b.as_user("B", "mirror"),
-        reader=None if reader == "mirror" else a.as_user("A", reader),
-        writer=None if writer == "mirror" else b.as_user("B", writer),
-        topics=NameFilter(("orders.*",)),
+        a.as_user(source, "mirror"),
+        b.as_user(target, "mirror"),
+        reader=a.as_user(source, reader) if reader else None,
+        writer=b.as_user(target, writer) if writer else None,
+        topics=NameFilter((f"{base}.*",)),
         heartbeats_replication=False,
         replication_factor=1,
         refresh_topics_every=SHORT,
         lease_seconds=3.0,
-        kept_offsets=KeptOffsets(NameFilter(("orders-kept",))),
+        kept_offsets=KeptOffsets(NameFilter((f"{base}-kept",))),
         topic_sync=TopicSync(SHORT, SHORT, exclude),
         offset_syncs=OffsetSyncs(lag_max=0, replication_factor=1),
-        groups=Groups(NameFilter(("shop",)), SHORT, SHORT, SHORT, 1),
+        groups=Groups(NameFilter((base,)), SHORT, SHORT, SHORT, 1),
         heartbeats=Heartbeats(SHORT, 1),
         policies=Policies(refused_record=CONTINUE),
     )
@@ -122,8 +122,8 @@ class Scene:
 
 
 @asynccontextmanager
-async def _running(flow: Flow, clusters: dict[str, Secured]) -> AsyncIterator[Scene]:
-    clients, own = FlowClients(flow), [ClusterClient(clusters[alias].log.cluster) for alias in ("A", "B")]
+async def _running(flow: Flow, base: str, clusters: dict[str, Secured]) -> AsyncIterator[Scene]:
+    clients, own = FlowClients(flow), [ClusterClient(cluster.log.cluster) for cluster in clusters.values()]
     for client in own:
         await client.connect()
     said = Said()
@@ -137,7 +137,8 @@ async def _running(flow: Flow, clusters: dict[str, Secured]) -> AsyncIterator[Sc
     syncers = FlowSyncers(flow, runner.view.positions, clients)
     for syncer in syncers.runner.syncers:
         syncer.interval = SHORT
-    probes = Probes(flow, own[0], own[1], syncers)
+    probes = Probes(flow, base, own[0], own[1])
+    probes.packer = syncers.packer
     try:
         await probes.set_up()
         await syncers.prepare()
@@ -160,12 +161,12 @@ def test_with_these_acls_everything_works_and_without_any_one_what_was_announced
     clusters: dict[str, Secured], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packing, "_TRIM_AFTER", 0.0)
-    flow = _flow(clusters)
+    flow = _flow(clusters, "orders")
     principals = acl_report.required([flow]).principals
     allow_all(clusters, principals)
 
     async def main() -> None:
-        async with _running(flow, clusters) as scene:
+        async with _running(flow, "orders", clusters) as scene:
             await scene.works([feature for feature in Feature if feature in scene.probes.of])
             for principal in principals:
                 for grant in principal.grants():
@@ -200,6 +201,21 @@ async def _without(scene: Scene, cluster: Secured, principal: Principal, grant: 
     await scene.runner.restart_leases([0])
 
 
-def test_leases_may_log_in_as_others(clusters: dict[str, Secured]) -> None:
-    flow = replace(_flow(clusters, "reader", "writer"))
-    assert flow
+def test_leases_that_log_in_as_others_need_just_what_is_printed_for_them(
+    clusters: dict[str, Secured], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_TRIM_AFTER", 0.0)
+    a, b = clusters.values()
+    others = {"C": a, "D": b}
+    flow = _flow(others, "sales", "reader", "writer")
+    principals = acl_report.required([flow]).principals
+    assert len(principals) == 4
+    for principal in principals:
+        others[principal.cluster.alias].revoke_all(principal.name)
+    allow_all(others, principals)
+
+    async def main() -> None:
+        async with _running(flow, "sales", others) as scene:
+            await scene.works(list(scene.probes.of))
+
+    asyncio.run(main())
