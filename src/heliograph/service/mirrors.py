@@ -46,7 +46,8 @@ class Mirrors:
         flow, source, target = self._context.flow, self._context.source, self._context.target
         if topics is None:
             topics = (await source.metadata(None)).topics
-        if not topics and self.partitions:
+        hidden = await self._not_described(flow, topics)
+        if not topics and self.partitions and not hidden:
             text = f"cluster {source.cluster.alias} returned an empty topic list; ignored"
             emit(log, FlowEvent(flow.name, text, logging.WARNING))
             return False
@@ -54,7 +55,7 @@ class Mirrors:
         rest = {name: topic for name, topic in topics.items() if name not in cycles}
         synced = await sync_topics(flow, source, target, rest)
         synced.failed.update(cycles)
-        synced.failed.update(await self._not_described(flow, topics))
+        synced.failed.update(hidden)
         await self._leave_out_unpreserved(flow, synced)
         self._log_changes(flow, synced)
         self.synced = synced
