@@ -25,7 +25,6 @@ from heliograph.wire.topic_requests import (
     change_configs,
     create_partitions,
     create_topics,
-    delete_topics,
     describe_configs,
 )
 from heliograph.wire.transactions import TransactionalId
@@ -137,7 +136,6 @@ class Probes:
             Feature.NEW_MIRRORS: Probe(self._new_mirrors, rf"topic {base}-new-\d+ is not mirrored"),
             Feature.MORE_PARTITIONS: Probe(self._more_partitions, f"mirror {self.mirror}-wide could not be grown"),
             Feature.LARGE_BATCHES: Probe(self._large_batches, f"{base}-large{_PARTITION}"),
-            Feature.INTERNAL_TOPICS: Probe(self._internal_topics, "internal topics could not be synced"),
             Feature.TRIMMING: Probe(self._trimming, "the journal of .* cannot be trimmed"),
             Feature.CONFIGS: Probe(self._configs, f"settings of {base}: "),
             Feature.ACLS: Probe(self._acls, "access rules could not be synced|rule .* could not be created"),
@@ -155,7 +153,7 @@ class Probes:
         }
 
     def says_why(self, feature: Feature, said: Said) -> list[str]:
-        return said.find(self.of[feature].said + _WITHOUT_RIGHT)
+        return said.find(f"({self.of[feature].said}){_WITHOUT_RIGHT}")
 
     async def set_up(self) -> None:
         for kind in ("", "-wide", "-large", "-kept", "-dead"):
@@ -200,16 +198,6 @@ class Probes:
         await self.a.write(f"{self.base}-large", size=5000)
         wanted = await self.a.end(f"{self.base}-large")
         return self._grows(f"{self.mirror}-large", wanted - 1)
-
-    async def _internal_topics(self) -> Works:
-        topic = self.flow.policy.heartbeats_topic()
-        if await self.b.exists(topic):
-            await delete_topics(self.b.client, [topic])
-
-        async def works() -> bool:
-            return await self.b.end(topic) >= 0
-
-        return works
 
     async def _trimming(self) -> Works:
         topic = ledger_topic(self.flow.source.alias)

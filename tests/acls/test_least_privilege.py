@@ -6,18 +6,19 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
 
-from acls.probes import Probes, Said
+from acls.probes import Probes, Said, Side
 from acls.secured import Secured, allow_all, start
 from heliograph.control import packing
 from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.offset_syncs import syncs_topic
 from heliograph.control.principals import Principal
 from heliograph.control.required_acls import Feature
-from heliograph.model.acl import Grant
+from heliograph.model.acl import CREATE, Grant
 from heliograph.model.flow import (
     CONTINUE,
     DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
@@ -29,6 +30,7 @@ from heliograph.model.flow import (
     Policies,
     TopicSync,
 )
+from heliograph.model.internal_topics import dead_letters_topic
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import Sandbox
 from heliograph.service import acl_report
@@ -36,6 +38,8 @@ from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+from heliograph.wire.topic_requests import delete_topics
 from service.runner import run_here
 from waiting import async_until
 
@@ -50,6 +54,8 @@ OF_COPYING = {
     Feature.LARGE_BATCHES,
     Feature.TRIMMING,
 }
+# Where the source does not list a topic, nothing is said of what is new about it.
+OF_NEW_TOPICS = {Feature.NEW_MIRRORS, Feature.MORE_PARTITIONS, Feature.CONFIGS}
 
 
 @pytest.fixture(scope="module")
@@ -104,21 +110,43 @@ class Scene:
         print("works", {k: round(v, 1) for k, v in took.items()})
 
     async def is_off(self, features: Collection[Feature]) -> None:
-        """Provokes them, waits for the reason, and sees that they do not work."""
+        """Provokes them until the log has the reason, and sees that they do not work."""
 
         async def one(feature: Feature) -> None:
             works = await self.probes.of[feature].provoke()
-            await async_until(
-                lambda: self.probes.says_why(feature, self.said),
-                lambda: (feature, self.said.texts[-20:]),
-                every=0.1,
-                seconds=60,
-            )
+
+            async def is_explained() -> bool:
+                await works()
+                return bool(self.probes.says_why(feature, self.said))
+
+            await async_until(is_explained, lambda: (feature, self.said.texts[-20:]), every=0.1, seconds=60)
+            works = await self.probes.of[feature].provoke()
             assert not await works(), feature
 
         async with asyncio.TaskGroup() as tasks:
             for feature in features:
                 tasks.create_task(one(feature))
+
+    async def start_again(self) -> None:
+        """As if the process had been restarted: nothing is known but what is in the clusters."""
+        self.syncers.checkpoint_syncer.loaded = False
+        self.runner._context.stats.forget_positions(list(self.runner.view.positions()))
+        with suppress(WireError):  # the command needs a right itself; without it, leases end soon enough
+            await self.runner.restart_leases([0])
+
+    async def creates_again(self, topic: str, side: Side, is_allowed: bool) -> None:
+        """An internal topic that was deleted."""
+        if await side.exists(topic):
+            await delete_topics(side.client, [topic])
+
+        async def is_as_expected() -> bool:
+            if is_allowed:
+                return await side.end(topic) >= 0
+            return bool(
+                self.said.find(f"internal topics could not be synced.*{topic} cannot be created.*AUTHORIZATION")
+            )
+
+        await async_until(is_as_expected, lambda: (topic, self.said.texts[-20:]), seconds=60)
 
 
 @asynccontextmanager
@@ -181,14 +209,18 @@ async def _without(scene: Scene, cluster: Secured, principal: Principal, grant: 
     lost = set(principal.lost_without(grant))
     await asyncio.to_thread(cluster.revoke, principal.name, [grant])
     scene.said.texts.clear()
-    await scene.runner.restart_leases([0])
+    await scene.start_again()
     missing = [
         (checked.principal.cluster.alias, row.grant)
         for checked in await acl_report.check([scene.flow])
         for row in checked.missing_needed
     ]
     assert missing == [(principal.cluster.alias, grant)]
-    unseen = OF_COPYING if Feature.COPYING in lost else set()
+    unseen = {Feature.GROUP_OFFSETS} if Feature.CHECKPOINTS in lost else set()
+    if Feature.COPYING in lost:
+        unseen |= OF_COPYING | (OF_NEW_TOPICS & lost)
+        await scene.probes.of[Feature.COPYING].provoke()
+        await scene.start_again()  # the lease before it may have had all that it needed
     probed = scene.probes.of.keys() - unseen
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(scene.is_off(probed & lost))
@@ -196,9 +228,22 @@ async def _without(scene: Scene, cluster: Secured, principal: Principal, grant: 
     if Feature.INTERNAL_TOPICS_CHECK in lost:
         await ensure_internal_topics(scene.flow, scene.clients.source, scene.clients.target)
         assert scene.said.find(f"settings of internal topic {grant.resource.name} .* are not checked")
+    if Feature.REPORTS in lost:
+        assert scene.said.find("status and progress cannot be written|reports of leases cannot be read")
+    side = scene.probes.a if principal.cluster.alias == scene.flow.source.alias else scene.probes.b
+    is_deleted = grant.operation == CREATE and grant.resource.name in _expendable(scene.flow)
+    if is_deleted:
+        await scene.creates_again(grant.resource.name, side, is_allowed=False)
     await asyncio.to_thread(cluster.allow, principal.name, [grant])
-    await scene.works(probed & lost)
-    await scene.runner.restart_leases([0])
+    if is_deleted:
+        await scene.creates_again(grant.resource.name, side, is_allowed=True)
+    await scene.start_again()
+    await scene.works(scene.probes.of.keys() & (probed | {Feature.COPYING}) & lost)
+
+
+def _expendable(flow: Flow) -> set[str]:
+    """Internal topics that may be deleted while a flow runs."""
+    return {syncs_topic(flow), flow.policy.heartbeats_topic(), dead_letters_topic(flow.source.alias)}
 
 
 def test_leases_that_log_in_as_others_need_just_what_is_printed_for_them(

@@ -86,7 +86,7 @@ def internal_topics(flow: Flow, source_brokers: int, target_brokers: int) -> lis
         wanted.append(InternalTopic(signals, False, True))
     if SOURCE in flow.parts and flow.policies.refused_record == CONTINUE:
         keep = (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", "-1"), ("max.message.bytes", str(1 << 30)))
-        wanted.append(InternalTopic(NewTopic(dead_letters_topic(alias), 1, own, keep), False, True))
+        wanted.append(InternalTopic(NewTopic(dead_letters_topic(alias), 1, own, keep), False, False))
     if SOURCE in flow.parts and flow.offset_syncs.enabled:
         on_source = not flow.offset_syncs.on_target
         replicas = _at_most(flow.offset_syncs.replication_factor, source_brokers if on_source else target_brokers)

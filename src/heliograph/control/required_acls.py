@@ -97,6 +97,8 @@ class Feature(StrEnum):
 
 
 OPTIONAL = frozenset({Feature.FAST_GAPS})
+# In this order: what is lost with another feature. Without copying there is nothing to sync, which goes without saying.
+_NEEDS_FEATURE = {Feature.GROUP_OFFSETS: Feature.CHECKPOINTS, Feature.GROUP_DELETION: Feature.GROUP_OFFSETS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +215,9 @@ def _copying_rows(flow: Flow, names: Names) -> Iterator[_Row]:
         yield Feature.COPYING, Client.TARGET_DRIVER, _topic(intervals_topic(alias)), (READ,)
         yield Feature.COPYING, Client.TARGET_LEASES, _topic(intervals_topic(alias)), (READ,)
     # CreateTopics, with the configs of the source's topic; CreatePartitions.
-    yield Feature.NEW_MIRRORS, Client.SOURCE_DRIVER, names.topics, (DESCRIBE_CONFIGS,)
+    yield Feature.NEW_MIRRORS, Client.SOURCE_DRIVER, names.topics, (DESCRIBE, DESCRIBE_CONFIGS)
     yield Feature.NEW_MIRRORS, Client.TARGET_DRIVER, names.mirrors, (CREATE,)
+    yield Feature.MORE_PARTITIONS, Client.SOURCE_DRIVER, names.topics, (DESCRIBE,)
     yield Feature.MORE_PARTITIONS, Client.TARGET_DRIVER, names.mirrors, (ALTER,)
     # DescribeConfigs, IncrementalAlterConfigs, after a broker has refused a batch for its size.
     limits = (DESCRIBE_CONFIGS, ALTER_CONFIGS) if flow.may_raise_limits else (DESCRIBE_CONFIGS,)
@@ -223,7 +226,7 @@ def _copying_rows(flow: Flow, names: Names) -> Iterator[_Row]:
     yield Feature.OPEN_TRANSACTIONS, Client.SOURCE_DRIVER, names.topics, (READ,)
     if flow.policies.refused_record == CONTINUE:
         yield Feature.DEAD_LETTERS, Client.TARGET_LEASES, _topic(dead_letters_topic(alias)), (WRITE,)
-        yield Feature.INTERNAL_TOPICS, Client.TARGET_DRIVER, _topic(dead_letters_topic(alias)), (DESCRIBE,)
+        yield Feature.DEAD_LETTERS, Client.TARGET_DRIVER, _topic(dead_letters_topic(alias)), (DESCRIBE,)
 
 
 def _preserve_rows(flow: Flow, names: Names) -> Iterator[_Row]:
@@ -263,8 +266,8 @@ def _written_rows(flow: Flow, internal: InternalTopic) -> Iterator[_Row]:
 def _syncing_rows(flow: Flow, names: Names) -> Iterator[_Row]:
     source, target = Client.SOURCE_DRIVER, Client.TARGET_DRIVER
     if SOURCE in flow.parts and flow.topic_sync.configs_every is not None:
-        yield Feature.CONFIGS, source, names.topics, (DESCRIBE_CONFIGS,)
-        yield Feature.CONFIGS, target, names.mirrors, (DESCRIBE_CONFIGS, ALTER_CONFIGS)
+        yield Feature.CONFIGS, source, names.topics, (DESCRIBE, DESCRIBE_CONFIGS)
+        yield Feature.CONFIGS, target, names.mirrors, (DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
     if SOURCE in flow.parts and flow.topic_sync.acls_every is not None:
         yield Feature.ACLS, source, _CLUSTER, (DESCRIBE,)
         yield Feature.ACLS, target, _CLUSTER, (DESCRIBE, ALTER)
@@ -304,8 +307,12 @@ def grants(table: Iterable[Need], with_optional: bool = False) -> list[Grant]:
 def lost_without(table: Collection[Need], grant: Grant) -> set[Feature]:
     """The features that are lost if this one of the `grants` is missing."""
     rest = [other for other in grants(table) if other != grant]
-    return {
+    lost = {
         need.feature
         for need in table
         if need.feature not in OPTIONAL and not any(other.allows(need.grant) for other in rest)
     }
+    for feature, condition in _NEEDS_FEATURE.items():
+        if condition in lost and any(need.feature is feature for need in table):
+            lost.add(feature)
+    return lost
