@@ -49,16 +49,21 @@ def _names(flow: Flow) -> set[str]:
 def test_the_parts_of_a_flow_and_its_intervals_decide_which_syncers_run() -> None:
     assert _names(replace(FLOW, parts=frozenset())) == set()
     heartbeats = replace(FLOW, parts=frozenset({HEARTBEAT}))
-    assert _names(heartbeats) == {"heartbeats"}
-    assert _names(replace(heartbeats, heartbeats=Heartbeats(every=None))) == set()
+    assert _names(heartbeats) == {"internal topics", "heartbeats"}
+    assert _names(replace(heartbeats, heartbeats=Heartbeats(every=None))) == {"internal topics"}
     groups = replace(FLOW, parts=frozenset({CHECKPOINT}))
-    assert _names(groups) == {"groups", "checkpoints", "group offsets"}
-    assert _names(replace(groups, groups=replace(GROUPS, sync_every=None))) == {"groups", "checkpoints"}
-    assert _names(replace(groups, groups=replace(GROUPS, checkpoints_every=None))) == set()
+    assert _names(groups) == {"internal topics", "groups", "checkpoints", "group offsets"}
+    assert _names(replace(groups, groups=replace(GROUPS, sync_every=None))) == {
+        "internal topics",
+        "groups",
+        "checkpoints",
+    }
+    assert _names(replace(groups, groups=replace(GROUPS, checkpoints_every=None))) == {"internal topics"}
     source = replace(FLOW, parts=frozenset({SOURCE}))
     without_syncs = replace(source, offset_syncs=replace(source.offset_syncs, enabled=False))
     assert _names(source) - _names(without_syncs) == {"offset syncs"}
     assert _names(without_syncs) == {
+        "internal topics",
         "topic settings",
         "access rules",
         "offsets for MirrorMaker 2",

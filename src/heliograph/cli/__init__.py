@@ -2,7 +2,8 @@
 
 Exit statuses: 0 done or stopped by a signal; 1 failed (`run --until-caught-up`: something could not be mirrored;
 `demo`: source and mirror differ; `status`: a flow does not run or something is stopped; `groups`: a group is not
-synced; `offsets`: a partition cannot be copied); 2 wrong options, configuration or addresses.
+synced; `offsets`: a partition cannot be copied; `acls --check`: an ACL is missing); 2 wrong options, configuration or
+addresses.
 """
 
 import importlib
@@ -29,6 +30,7 @@ _MODULES = {
     "groups": "groups",
     "offsets": "offsets",
     "topics": "topics",
+    "acls": "acls",
     "sandbox": "sandbox",
     "demo": "demo",
 }

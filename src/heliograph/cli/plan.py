@@ -31,7 +31,7 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
 
 
 def _lines(plan: FlowPlan) -> list[str]:
-    return [*_topics(plan), *_records(plan)]
+    return [*_topics(plan), *_records(plan), *(f"not known: {text}" for text in plan.not_known)]
 
 
 def _topics(plan: FlowPlan) -> Iterator[str]:

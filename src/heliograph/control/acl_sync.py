@@ -72,9 +72,13 @@ class AclSync:
         missing = await self.missing(source, target)
         outcomes = await create_acls(target, missing)
         refused = {acl: str(error) for acl, error in zip(missing, outcomes, strict=True) if error is not None}
+        by_error: dict[str, list[Acl]] = {}
         for acl, error in refused.items():
             if self.refused.get(acl) != error:
-                log.warning("%s: rule %s could not be created: %s", self.flow.name, acl, error)
+                by_error.setdefault(error, []).append(acl)
+        for error, acls in by_error.items():
+            more = f" (nor {len(acls) - 1} more)" if len(acls) > 1 else ""
+            log.warning("%s: rule %s could not be created: %s%s", self.flow.name, acls[0], error, more)
         self.refused = refused
         created = outcomes.count(None)
         if created:

@@ -31,6 +31,11 @@ class CheckpointIssue:
     partition: int
     why: str
 
+    @property
+    def is_about_group(self) -> bool:
+        """Whether it is about all partitions of the group."""
+        return not self.topic
+
 
 @dataclass(frozen=True, slots=True)
 class MirrorCheckpoint:

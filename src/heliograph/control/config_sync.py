@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from heliograph.model.batch_limits import LIMITS
 from heliograph.model.flow import Flow, TopicSync
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import INVALID_CONFIG, BrokerError
+from heliograph.wire.errors import INVALID_CONFIG, BrokerError, lacking
 from heliograph.wire.topic_requests import ConfigEntry, Configs, change_configs, describe_configs
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,8 @@ async def pending_changes(
         if isinstance(original, BrokerError) or isinstance(mirror, BrokerError):
             side = flow.source.alias if isinstance(original, BrokerError) else flow.target.alias
             error = original if isinstance(original, BrokerError) else mirror
-            failed[topic] = f"settings cannot be read on {side}: {error}"
+            assert isinstance(error, BrokerError)
+            failed[topic] = f"settings cannot be read on {side}: {error}{lacking(error.code, 'DescribeConfigs')}"
         elif change := config_changes(flow.topic_sync, original, mirror, flow.may_raise_limits):
             changes[flow.mirror_name(topic)] = change
     return changes, failed
@@ -102,5 +103,6 @@ async def sync_configs(
         if error is None:
             log.info("%s: mirror %s: %s, as its source topic", flow.name, mirror_name, change_text)
         else:
-            failed[topic] = f"mirror {mirror_name} does not take {change_text}: {error}"
+            right = lacking(error.code, "AlterConfigs")
+            failed[topic] = f"mirror {mirror_name} does not take {change_text}: {error}{right}"
     return failed

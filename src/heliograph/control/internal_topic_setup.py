@@ -11,7 +11,14 @@ from heliograph.model.flow import CHECKPOINT, CONTINUE, HEARTBEAT, SOURCE, Flow
 from heliograph.model.internal_topics import STATUS, dead_letters_topic, ledger_topic, signals_topic
 from heliograph.model.ledger_records import PAGES
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, WireError
+from heliograph.wire.errors import (
+    TOPIC_ALREADY_EXISTS,
+    TOPIC_AUTHORIZATION_FAILED,
+    BrokerError,
+    WireError,
+    lacking,
+    missing_right,
+)
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.topic_requests import Configs, NewTopic, create_topics, describe_configs
 
@@ -53,6 +60,15 @@ class InternalTopic:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """`vital`: without the topic, the flow does not run. `level` is INFO if the topic can be used."""
+
+    text: str
+    vital: bool
+    level: int = logging.ERROR
+
+
 class MissingTopics(Exception):
     """Vital internal topics do not exist and cannot be created, or are not usable; with what to do."""
 
@@ -70,7 +86,7 @@ def internal_topics(flow: Flow, source_brokers: int, target_brokers: int) -> lis
         wanted.append(InternalTopic(signals, False, True))
     if SOURCE in flow.parts and flow.policies.refused_record == CONTINUE:
         keep = (*_PLAIN, ("cleanup.policy", "delete"), ("retention.ms", "-1"), ("max.message.bytes", str(1 << 30)))
-        wanted.append(InternalTopic(NewTopic(dead_letters_topic(alias), 1, own, keep), False, True))
+        wanted.append(InternalTopic(NewTopic(dead_letters_topic(alias), 1, own, keep), False, False))
     if SOURCE in flow.parts and flow.offset_syncs.enabled:
         on_source = not flow.offset_syncs.on_target
         replicas = _at_most(flow.offset_syncs.replication_factor, source_brokers if on_source else target_brokers)
@@ -122,14 +138,34 @@ async def look_up(flow: Flow, source: ClusterClient, target: ClusterClient) -> l
 
 
 async def ensure_internal_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
-    """Creates missing topics and waits until they are usable. Raises MissingTopics if vital ones are not."""
+    """Creates missing topics and waits until they are usable. Raises MissingTopics if vital ones are not, and logs the
+    problems of others."""
+    problems = await _ensure_all(flow, source, target, wait=True)
+    for problem in problems:
+        if not problem.vital:
+            log.log(problem.level, "%s: %s", flow.name, problem.text)
+    _raise_vital(f"{flow.name}: ", problems)
+
+
+async def create_missing_topics(flow: Flow, source: ClusterClient, target: ClusterClient) -> None:
+    """Creates missing topics while the flow runs. Raises a WireError with all problems."""
+    problems = await _ensure_all(flow, source, target, wait=False)
+    if texts := [problem.text for problem in problems if problem.level == logging.ERROR]:
+        raise WireError("; ".join(texts))
+
+
+async def _ensure_all(flow: Flow, source: ClusterClient, target: ClusterClient, *, wait: bool) -> list[_Problem]:
     topics = await look_up(flow, source, target)
-    problems: list[str] = []
+    problems: list[_Problem] = []
     for on_source, client in ((True, source), (False, target)):
         wanted = {internal: existing for internal, existing in topics if internal.on_source == on_source}
-        problems += await _ensure(flow.name, client, wanted)
-    if problems:
-        raise MissingTopics(f"{flow.name}: " + "; ".join(problems))
+        problems += await _ensure(client, wanted, wait)
+    return problems
+
+
+def _raise_vital(prefix: str, problems: Sequence[_Problem]) -> None:
+    if vital := [problem.text for problem in problems if problem.vital]:
+        raise MissingTopics(prefix + "; ".join(vital))
 
 
 async def ensure_signals_topic(flow: Flow, target: ClusterClient) -> None:
@@ -137,8 +173,7 @@ async def ensure_signals_topic(flow: Flow, target: ClusterClient) -> None:
     name = signals_topic(flow.source.alias)
     existing = (await target.metadata([name])).topics[name]
     wanted = [internal for internal in internal_topics(flow, 0, len(target.brokers)) if internal.topic.name == name]
-    if problems := await _ensure(flow.name, target, dict.fromkeys(wanted, existing)):
-        raise MissingTopics("; ".join(problems))
+    _raise_vital("", await _ensure(target, dict.fromkeys(wanted, existing)))
 
 
 async def ensure_storage_topics(client: ClusterClient, wanted: Mapping[str, tuple[int, int]]) -> None:
@@ -150,37 +185,31 @@ async def ensure_storage_topics(client: ClusterClient, wanted: Mapping[str, tupl
         for name, (partitions, replicas) in wanted.items()
     ]
     existing = (await client.metadata(wanted.keys())).topics
-    problems = await _ensure("storage", client, {internal: existing[internal.topic.name] for internal in topics})
-    if problems:
-        raise MissingTopics("; ".join(problems))
+    _raise_vital("", await _ensure(client, {internal: existing[internal.topic.name] for internal in topics}))
 
 
-async def _ensure(owner: str, client: ClusterClient, wanted: Mapping[InternalTopic, Topic]) -> list[str]:
-    """Returns the problems of vital topics; logs those of the others."""
+async def _ensure(client: ClusterClient, wanted: Mapping[InternalTopic, Topic], wait: bool = True) -> list[_Problem]:
+    """Creates missing topics; with `wait`, returns when all can be used."""
     missing = [internal.topic for internal, existing in wanted.items() if existing.error]
     outcomes = await create_topics(client, missing)
     present = [internal.topic.name for internal, existing in wanted.items() if not existing.error]
     configs = await describe_configs(client, present)
-    problems: list[str] = []
+    problems: list[_Problem] = []
     usable: list[InternalTopic] = []
     for internal, existing in wanted.items():
-        name = internal.topic.name
-        error, actual = outcomes.get(name), configs.get(name)
-        if error is not None and error.code != TOPIC_ALREADY_EXISTS:
-            text = f"internal topic {name} cannot be created on {client.cluster.alias} ({error}); create it by hand: "
-            text += internal.command(client.cluster.bootstrap_servers)
-        elif not existing.error and (
-            wrong := what_is_wrong(internal, existing, actual if isinstance(actual, dict) else {})
-        ):
-            text = f"internal topic {name} on {client.cluster.alias} is not usable: {wrong}"
-        else:
-            usable.append(internal)
+        error = outcomes.get(internal.topic.name)
+        if error is not None and error.code == TOPIC_ALREADY_EXISTS:
+            error = None
+        text = _problem_of(client, internal, existing, error, configs.get(internal.topic.name))
+        if text is not None:
+            problems.append(_Problem(text, internal.vital))
             continue
-        if internal.vital:
-            problems.append(text)
-        else:
-            log.error("%s: %s", owner, text)
-    for vital in (True, False):
+        usable.append(internal)
+        if isinstance(refused := configs.get(internal.topic.name), BrokerError):
+            text = f"settings of internal topic {internal.topic.name} on {client.cluster.alias} are not checked: "
+            text += f"{refused}{lacking(refused.code, 'DescribeConfigs')}"
+            problems.append(_Problem(text, False, logging.INFO))
+    for vital in (True, False) if wait else ():
         topics = [internal.topic for internal in usable if internal.vital == vital]
         try:
             await _until_usable(
@@ -190,8 +219,26 @@ async def _ensure(owner: str, client: ClusterClient, wanted: Mapping[InternalTop
             if vital:
                 raise
             names = ", ".join(topic.name for topic in topics)
-            log.error("%s: internal topics %s cannot be used now: %s", owner, names, error)
+            problems.append(_Problem(f"internal topics {names} cannot be used now: {error}", vital))
     return problems
+
+
+def _problem_of(
+    client: ClusterClient,
+    internal: InternalTopic,
+    existing: Topic,
+    error: BrokerError | None,
+    configs: Configs | BrokerError | None,
+) -> str | None:
+    name, alias = internal.topic.name, client.cluster.alias
+    if error is not None:
+        text = f"internal topic {name} cannot be created on {alias} ({error}); create it by hand: "
+        return text + internal.command(client.cluster.bootstrap_servers)
+    if not existing.error and (
+        wrong := what_is_wrong(internal, existing, configs if isinstance(configs, dict) else {})
+    ):
+        return f"internal topic {name} on {alias} is not usable: {wrong}"
+    return None
 
 
 async def _until_usable(client: ClusterClient, partitions: list[tuple[str, int]]) -> None:
@@ -199,6 +246,9 @@ async def _until_usable(client: ClusterClient, partitions: list[tuple[str, int]]
     deadline = time.monotonic() + client.cluster.request_timeout
     while partitions:
         topics = (await client.metadata({name for name, _partition in partitions})).topics
+        for name, topic in topics.items():
+            if topic.error == TOPIC_AUTHORIZATION_FAILED:
+                raise BrokerError(topic.error, missing_right(topic.error, "Describe", f"topic {name}"))
         ends = await list_offsets(client, topics, partitions, LATEST, False)
         problem = next((end for end in ends.values() if isinstance(end, WireError)), None)
         if problem is None:

@@ -11,7 +11,7 @@ from heliograph.model.connect_offsets import SourceKey, from_value, to_value
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, missing_right
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import bounds, partition_for, write
 
@@ -81,5 +81,5 @@ async def _topic(flow: Flow, target: ClusterClient) -> Topic | None:
     if topic.error == UNKNOWN_TOPIC_OR_PARTITION:
         return None
     if topic.error:
-        raise BrokerError(topic.error, f"topic {name}")
+        raise BrokerError(topic.error, missing_right(topic.error, "Describe", f"topic {name}") or f"topic {name}")
     return topic

@@ -32,7 +32,7 @@ from heliograph.model.pages import IN_INDEX, Page
 from heliograph.model.partitions import TopicPartition
 from heliograph.model.pruning import past_pages
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
-from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, lacking
 from heliograph.wire.offsets import EARLIEST, delete_before, list_offsets
 from heliograph.wire.records import Record, append_records, now, write_records
 
@@ -62,7 +62,7 @@ class Packer:
         self._ledger = ledger
         self._packed = time.monotonic()
         self._trims: list[tuple[float, int]] = []  # time, and journal offset that was packed up to
-        self._may_trim = True
+        self._warned_of_trimming = False
 
     async def pack_if_due(self) -> int:
         """Packs if the journal is long, or was not packed for long; returns the number of mirror partitions packed."""
@@ -91,8 +91,7 @@ class Packer:
                 await write_records(self._target, topic, INDEX, [Record(0, now(), *start.to_record())])
                 ledger.index.start, ledger.is_converted = start, True
             self._packed = time.monotonic()
-            if self._may_trim:
-                self._trims.append((self._packed, start.journal))
+            self._trims.append((self._packed, start.journal))
         await self._trim(topic)
         return len(due)
 
@@ -201,15 +200,18 @@ class Packer:
     async def _trim(self, topic: Topic) -> None:
         """Deletes the packed part of the journal, where that is allowed: nobody reads it."""
         old = [at for when, at in self._trims if time.monotonic() - when >= _TRIM_AFTER]
-        if not old or not self._may_trim:
+        if not old:
             return
         self._trims = [(when, at) for when, at in self._trims if time.monotonic() - when < _TRIM_AFTER]
         journal = topic.name, JOURNAL
         error = (await delete_before(self._target, {journal: topic.leaders[JOURNAL]}, {journal: old[-1]}))[journal]
         if error is not None:
-            self._may_trim = getattr(error, "transient", True)
-            message = "%s: the journal of %s cannot be trimmed and keeps packed entries: %s"
-            log.log(logging.DEBUG if self._may_trim else logging.WARNING, message, self._flow.name, topic.name, error)
+            is_lasting = isinstance(error, BrokerError) and not error.transient
+            level = logging.WARNING if is_lasting and not self._warned_of_trimming else logging.DEBUG
+            self._warned_of_trimming |= is_lasting
+            message = "%s: the journal of %s cannot be trimmed and keeps packed entries: %s%s"
+            right = lacking(error.code, "Delete") if isinstance(error, BrokerError) else ""
+            log.log(level, message, self._flow.name, topic.name, error, right)
 
 
 def _all(ledger: Ledger) -> list[_MirrorState]:

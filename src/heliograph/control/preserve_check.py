@@ -1,4 +1,4 @@
-"""Checks before anything is copied that the target allows what heliograph.offsets = preserve needs."""
+"""Checks before a mirror is copied that the target allows what heliograph.offsets = preserve needs."""
 
 from collections.abc import Collection
 
@@ -9,16 +9,22 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import COORDINATOR_MOVES, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, BrokerError
 from heliograph.wire.transactions import TransactionalId
 
-
-class CannotKeepOffsets(Exception):
-    """The target does not allow what preserved offsets need; the message says how to allow it."""
+_NOT_POSSIBLE = "heliograph.offsets = preserve is not possible"
 
 
-async def check(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> None:
-    """Raises CannotKeepOffsets with all that is missing."""
-    problems = [problem for problem in (await _transactions(flow, target), await _deletion(target, mirrors)) if problem]
-    if problems:
-        raise CannotKeepOffsets(f"{flow.name}: heliograph.offsets = preserve is not possible: {'; '.join(problems)}")
+async def why_not_preserved(flow: Flow, target: ClusterClient, mirrors: Collection[str]) -> dict[str, str]:
+    """Mirrors that cannot preserve offsets, with the reason and how to allow it. `target` is the client of leases."""
+    if not mirrors:
+        return {}
+    if problem := await _transactions(flow, target):
+        return dict.fromkeys(mirrors, f"{_NOT_POSSIBLE}: {problem}")
+    alias = target.cluster.alias
+    return {
+        mirror: f"{_NOT_POSSIBLE}: records of {mirror} may not be deleted on {alias}, so that it cannot begin where "
+        f"its source begins; allow it: kafka-acls.sh --add --operation Delete --topic {mirror}"
+        for mirror, allowed in (await may_do(target, DELETE, mirrors)).items()
+        if allowed is False
+    }
 
 
 async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
@@ -29,7 +35,7 @@ async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
         if error.code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             return (
                 f"transactions are not allowed on {alias} ({error.name}); allow them: kafka-acls.sh --add --operation "
-                f"Write --operation Describe --transactional-id '{name}' --resource-pattern-type prefixed"
+                f"Write --transactional-id '{name}' --resource-pattern-type prefixed"
             )
         if error.code in COORDINATOR_MOVES:
             return (
@@ -38,14 +44,3 @@ async def _transactions(flow: Flow, target: ClusterClient) -> str | None:
             )
         return f"transactions do not work on {alias}: {error}"
     return None
-
-
-async def _deletion(target: ClusterClient, mirrors: Collection[str]) -> str | None:
-    refused = [name for name, allowed in (await may_do(target, DELETE, mirrors)).items() if allowed is False]
-    if not refused:
-        return None
-    named = ", ".join(sorted(refused)[:5]) + (f" and {len(refused) - 5} more" if len(refused) > 5 else "")
-    return (
-        f"records of {named} may not be deleted on {target.cluster.alias}, so that mirrors cannot begin where their "
-        "sources begin; allow it: kafka-acls.sh --add --operation Delete --topic <mirror>"
-    )

@@ -26,9 +26,10 @@ from heliograph.model.partitions import MirrorPartition, TopicPartition, produce
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.consumer_groups import DEAD, EMPTY, group_states
-from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
+from heliograph.wire.coordinators import GROUP, coordinators
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
-from heliograph.wire.records import read_kind
+from heliograph.wire.records import own_topic, read_kind
 from heliograph.wire.topic_requests import change_configs, describe_configs
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ async def take_over(
 ) -> TakeOverResult:
     """Finds the ends of all mirrors whose last records are not ours, and writes them to the ledger (not if `dry`).
 
-    Only mirrors of topics that MM2 has offsets of. Raises StillRunning.
+    Only mirrors of topics that MM2 has offsets of. Raises StillRunning, and a BrokerError if a right is missing.
     """
     outcome, seen = TakeOverResult(), ledger.next_offset
     if not partitions or not await mm2_was_here(flow, target):
@@ -143,9 +144,18 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
 # --- MM2's own state ----------------------------------------------------------------------------------------------
 
 
+def workers_group(flow: Flow) -> str:
+    """The group of MM2's workers on the target."""
+    return flow.connect_offsets.group or f"{flow.source.alias}-mm2"
+
+
 async def _wait_for_mm2_to_stop(flow: Flow, target: ClusterClient) -> None:
     """A worker that was killed stays in its group until its session times out."""
-    group = flow.connect_offsets.group or f"{flow.source.alias}-mm2"
+    group = workers_group(flow)
+    # Without Describe on it, a group is not listed, as if MM2 did not run.
+    coordinator = (await coordinators(target, [group], GROUP))[group]
+    if isinstance(coordinator, BrokerError) and coordinator.forbidden:
+        raise coordinator
     if state := await until_empty(target, group, f"{flow.name}: waiting for MirrorMaker 2 to stop"):
         raise StillRunning(
             f"MirrorMaker 2 is still running for {flow.name} (its group {group} on {flow.target.alias} is in state "
@@ -176,6 +186,7 @@ async def _mm2_positions(flow: Flow, source: ClusterClient, target: ClusterClien
     topic = (await client.metadata([name])).topics[name]
     syncs: dict[TopicPartition, OffsetSync] = {}
     if topic.error != UNKNOWN_TOPIC_OR_PARTITION:
+        topic = await own_topic(client, name)
         async for sync in read_kind(client, topic, OffsetSync.from_record):
             syncs[sync.topic, sync.partition] = sync  # the last one counts: the topic may have been recreated
     paired = {partition: sync.upstream for partition, sync in syncs.items()}

@@ -8,7 +8,7 @@ from heliograph.copy.classify import Classified, OutgoingBatch, Rules, classify
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.errors import BrokerError, WireError, missing_right
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, FetchPartition, Limits, fetch
 from heliograph.wire.fetch_response import Fetched
 from heliograph.wire.recode import DecodedRecord, records_of
@@ -56,7 +56,7 @@ async def visible(
         wanted = FetchPartition(topic.name, topic.id, partition, start, _CHUNK)
         (got,) = await fetch(connection, [wanted], limits, isolation)
         if got.error:
-            raise BrokerError(got.error)
+            raise BrokerError(got.error, missing_right(got.error, "Read", f"topic {topic.name}"))
         classified = classify(got.data, start, -1, rules, got.aborted)
         if committed_only and not got.data:
             # The broker returns nothing where compaction has left no batch before an open transaction.
@@ -123,7 +123,7 @@ async def first_records(
 def _first(got: Fetched, start: int, end: int, committed_only: bool) -> DecodedRecord | WireError | int | None:
     """The first record of a response, or the offset to fetch next if it has none."""
     if got.error:
-        return BrokerError(got.error)
+        return BrokerError(got.error, missing_right(got.error, "Read", f"topic {got.topic}"))
     classified = classify(got.data, start, -1, Rules(committed_only, join_up_to=0), got.aborted)
     for outgoing in classified.outgoing:
         for record in records_in(outgoing):

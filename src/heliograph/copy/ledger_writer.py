@@ -62,9 +62,13 @@ class LedgerWriter:
                 await self._record(due)
 
     async def _record(self, due: list[_Due]) -> None:
-        try:
-            for recording in due:
+        for recording in due:
+            try:
                 await self._park(recording.cursor, recording.waiting)
+            except WireError as error:
+                if recording.is_current:
+                    self._callbacks.restart(recording.cursor, f"refused records cannot be parked: {error}", False)
+        try:
             entries = [(recording, entry) for recording in due if recording.is_current for entry in _entries(recording)]
             counts = await self._ledger.append([entry for _recording, entry in entries])
             written = zip(entries, counts, strict=True)

@@ -13,8 +13,9 @@ from heliograph.model.intervals import NO_END, Interval, Intervals
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Metadata
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import BrokerError, WireError, missing_right
 from heliograph.wire.fetch import READ_UNCOMMITTED, FetchPartition, Limits, fetch
+from heliograph.wire.fetch_response import Fetched
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import read_batches
 
@@ -99,6 +100,12 @@ async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Top
                     for answer in answers
                     if answer.data
                 }
+                forbidden = {
+                    (answer.topic, answer.partition): error
+                    for answer in answers
+                    if (error := _refused(answer)).forbidden
+                }
+                batches.update(forbidden)
                 # A broker returns a batch beyond the size limits only for the first partition of a request, so ask
                 # again with another one in front; when none came at all, none will.
                 if not any(received.values()):
@@ -110,6 +117,10 @@ async def batches_at(client: ClusterClient, metadata: Metadata, wanted: dict[Top
 
     await asyncio.gather(*(ask(leader, asks) for leader, asks in by_leader.items()))
     return batches
+
+
+def _refused(answer: Fetched) -> BrokerError:
+    return BrokerError(answer.error, missing_right(answer.error, "Read", f"topic {answer.topic}"))
 
 
 def _holding(data: memoryview, offset: int) -> Batch | None:

@@ -233,7 +233,9 @@ class Reader:
         chunk = Chunk(self._budget, held, cursor.mirror.leader)
         must_be_recorded = cursor.take(classified, chunk)
         if classified.problem is not None:
-            cursor.refuse(*classified.problem, source.fetch_at, cursor.sending.plan_at)
+            reason, text = classified.problem
+            text += f"; {limits.why_not_raised}" if limits.why_not_raised else ""
+            cursor.refuse(reason, text, source.fetch_at, cursor.sending.plan_at)
         self.update(cursor)
         self._callbacks.queued(cursor, must_be_recorded)
 

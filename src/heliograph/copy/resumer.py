@@ -69,7 +69,8 @@ class Resumer:
                 for cursor in unloaded:
                     cursor.mirror.ledger_was_loaded()
             await settle_limits(due, self._target, flow.may_raise_limits, self._callbacks.notice)
-            ready = await resume(due, flow, self._source, self._target, self._ledger, self._gaps, self._callbacks)
+            resumable = [cursor for cursor in due if cursor.state is State.RESUMING]
+            ready = await resume(resumable, flow, self._source, self._target, self._ledger, self._gaps, self._callbacks)
             for leader in {cursor.mirror.leader for cursor in ready}:
                 zstd = takes_zstd(await self._target.connection(leader))
                 self.rules = replace(self.rules, zstd=self.rules.zstd and zstd)

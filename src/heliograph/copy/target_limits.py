@@ -8,6 +8,7 @@ from heliograph.copy.classify import Rules
 @dataclass(slots=True)
 class TargetLimits:
     max_batch_bytes: int = 0  # 0: not known to matter
+    why_not_raised: str = ""  # the mirror's own limit
     refused_batch_bytes: int = 0  # the size of a batch that the mirror refused
     has_refused_join: bool = False  # it refused one that was joined or re-encoded
     join_up_to: int = 0  # batches are joined up to this size only; 0: not known to matter
@@ -40,8 +41,9 @@ class TargetLimits:
     def settle_join_size(self, join_up_to: int) -> None:
         self.join_up_to, self.has_refused_join = join_up_to, False
 
-    def settle_batch_size(self, max_batch_bytes: int) -> None:
+    def settle_batch_size(self, max_batch_bytes: int, why_not_raised: str = "") -> None:
         self.max_batch_bytes = max_batch_bytes
+        self.why_not_raised = why_not_raised
         self.refused_batch_bytes = 0
 
     def refuse_record(self, source_offset: int, why: str) -> None:

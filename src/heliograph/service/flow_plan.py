@@ -1,13 +1,13 @@
 """What a run would do, without changing anything: for `heliograph run --plan`."""
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from heliograph.control.acl_sync import AclSync
 from heliograph.control.config_sync import pending_changes
 from heliograph.control.internal_topic_setup import look_up
-from heliograph.control.takeover import take_over
+from heliograph.control.takeover import TakeOverResult, take_over
 from heliograph.control.topic_sync import plan, wanted_partitions
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import CHECKPOINT, SOURCE, Flow
@@ -16,6 +16,7 @@ from heliograph.service.cycles import cycle_of
 from heliograph.service.partition_position import partition_positions
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.consumer_groups import consumer_groups
+from heliograph.wire.errors import BrokerError
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class FlowPlan:
     refused: dict[str, str] = field(default_factory=dict)
     copy: dict[str, int] = field(default_factory=dict)  # source topic -> offsets to copy
     groups: int = 0
+    not_known: list[str] = field(default_factory=list)  # what we are not allowed to look at, and why
 
 
 async def plan_flow(flow: Flow, flows: tuple[Flow, ...]) -> FlowPlan:
@@ -51,6 +53,16 @@ async def plan_flow(flow: Flow, flows: tuple[Flow, ...]) -> FlowPlan:
         return outcome
 
 
+@contextmanager
+def _if_allowed(outcome: FlowPlan, what: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokerError as error:
+        if not error.forbidden:
+            raise
+        outcome.not_known.append(f"{what}: {error}")
+
+
 async def _plan_mirrors(
     flow: Flow, source: ClusterClient, target: ClusterClient, source_topics: Mapping[str, Topic], outcome: FlowPlan
 ) -> None:
@@ -61,7 +73,8 @@ async def _plan_mirrors(
     if flow.topic_sync.configs_every is not None:
         outcome.settings, _unknown = await pending_changes(flow, source, target, todo.existing)
     if flow.topic_sync.acls_every is not None:
-        outcome.access_rules = len(await AclSync(flow).missing(source, target))
+        with _if_allowed(outcome, "access rules to create"):
+            outcome.access_rules = len(await AclSync(flow).missing(source, target))
     ledger = Ledger(target, flow.source.alias)
     if ledger.topic in target_topics:
         await ledger.catch_up()
@@ -75,7 +88,9 @@ async def _plan_mirrors(
         for partition in partitions
         if partition.mirror in target_topics and partition.partition in target_topics[partition.mirror].leaders
     ]
-    result = await take_over(flow, source, target, ledger, existing, dry=True)
+    result = TakeOverResult()
+    with _if_allowed(outcome, "mirrors to take over from MirrorMaker 2"):
+        result = await take_over(flow, source, target, ledger, existing, dry=True)
     outcome.taken_over = [
         f"{taken.partition}: mirror offset {taken.mirror_end}, source offset {taken.source}" for taken in result.taken
     ]

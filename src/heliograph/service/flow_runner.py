@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Collection
 
-from heliograph.control.preserve_check import check
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.catch_up import CatchUpGoals
@@ -63,10 +62,6 @@ class FlowRunner:
         """Makes the mirrors ready, and reads the ledger."""
         await self._context.ledger.catch_up()
         await self._watcher.refresh()
-        flow = self.flow
-        if flow.kept_offsets.topics is not None:
-            kept = [topic for topic in self._mirrors.synced.partitions if flow.keeps_offsets(topic)]
-            await check(flow, self._context.target, [flow.mirror_name(topic) for topic in kept])
         self._status_writer.start_at(await self._signals.seek_to_end())
 
     async def run(self) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 from heliograph.control.internal_topic_setup import MissingTopics
-from heliograph.control.preserve_check import CannotKeepOffsets
 from heliograph.control.takeover import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
@@ -23,7 +22,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_INTERVAL = 10.0
 # What can keep a flow from running, with messages for the operator. Anything else is a bug.
-EXPECTED = (WireError, MissingTopics, CannotKeepOffsets, StillRunning, SparkFailed, NewerFormat)
+EXPECTED = (WireError, MissingTopics, StillRunning, SparkFailed, NewerFormat)
 
 
 class FlowSupervisor:

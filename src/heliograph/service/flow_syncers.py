@@ -1,9 +1,11 @@
 """The syncers of one flow: heartbeats, topic settings, ACLs, offset syncs, the ledger, checkpoints, groups."""
 
+import asyncio
+
 from heliograph.control.checkpoints import Checkpoints, GroupTopicPartition
 from heliograph.control.group_sync import GroupRound
 from heliograph.control.heartbeats import write_heartbeat
-from heliograph.control.internal_topic_setup import ensure_internal_topics
+from heliograph.control.internal_topic_setup import create_missing_topics, ensure_internal_topics
 from heliograph.control.packing import Packer
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.service.flow_clients import FlowClients
@@ -22,6 +24,7 @@ from heliograph.service.syncer_runner import Syncer, SyncerRunner
 from heliograph.service.window import Window
 from heliograph.wire.cluster import ClusterClient
 
+_TOPICS_INTERVAL = 60.0
 _OFF = float("inf")  # the interval of a syncer that runs only when it is asked to
 
 
@@ -35,6 +38,24 @@ class HeartbeatSyncer(Syncer):
 
     async def run(self) -> None:
         await write_heartbeat(self._flow, self._target)
+
+
+class InternalTopicSyncer(Syncer):
+    """Creates internal topics that are missing: they may have been deleted, or creating them may be allowed by now."""
+
+    name = "internal topics"
+
+    def __init__(self, flow: Flow, clients: FlowClients) -> None:
+        super().__init__(_TOPICS_INTERVAL)
+        self._flow = flow
+        self._clients = clients
+
+    async def wait_until_ready(self) -> None:
+        """`FlowSyncers.prepare` has just done it."""
+        await asyncio.sleep(self.interval)
+
+    async def run(self) -> None:
+        await create_missing_topics(self._flow, self._clients.source, self._clients.target)
 
 
 class FlowSyncers:
@@ -60,7 +81,7 @@ class FlowSyncers:
     def _syncers(self) -> list[Syncer]:
         """Those that the flow's parts and settings ask for."""
         flow, clients = self.flow, self._clients
-        syncers: list[Syncer] = []
+        syncers: list[Syncer] = [InternalTopicSyncer(flow, clients)] if flow.parts else []
         if HEARTBEAT in flow.parts:
             syncers.append(HeartbeatSyncer(flow, clients.target, _interval(flow.heartbeats.every)))
         if SOURCE in flow.parts:

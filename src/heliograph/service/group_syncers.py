@@ -43,6 +43,7 @@ class CheckpointSyncer(Syncer):
         self.written = 0
         self.ages: dict[GroupTopicPartition, Window] = {}  # when they were written, in milliseconds
         self._early: set[CheckpointIssue] = set()
+        self._unreadable: set[CheckpointIssue] = set()
 
     def take_over(self, earlier: "CheckpointSyncer") -> None:
         self.untranslated, self.written, self.ages = earlier.untranslated, earlier.written, earlier.ages
@@ -66,6 +67,11 @@ class CheckpointSyncer(Syncer):
         self.ages = {key: window for key, window in self.ages.items() if window.spread()}
         if outcome.emitted:
             log.debug("%s: %d checkpoints written", self._flow.name, len(outcome.emitted))
+        unreadable = {issue for issue in outcome.missing if issue.is_about_group}
+        for issue in sorted(unreadable - self._unreadable, key=lambda issue: issue.group):
+            text = f"offsets of group {issue.group} are not translated: {issue.why}"
+            emit(log, FlowEvent(self._flow.name, text, logging.WARNING))
+        self._unreadable = unreadable
         for early in outcome.early:
             if early not in self._early:
                 where = f"{early.topic}-{early.partition}"

@@ -64,15 +64,24 @@ class SignalsChannel:
             try:
                 async for records in self._progress.records():
                     await handle(records)
+                    self._context.errors.recovered("reports")
             except WireError as error:
                 log.debug("%s: reports of leases cannot be read: %s", self._context.name, error)
                 is_missing = isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION
+                self._warn_if_forbidden(error)
             except Exception:  # reading continues: without reports no lease would be renewed
                 log.exception("%s: reports of leases cannot be handled", self._context.name)
             raise_if_cancelled()
             if is_missing:
                 await self._recreate()
             await asyncio.sleep(_RETRY_AFTER)
+
+    def _warn_if_forbidden(self, error: WireError) -> None:
+        is_forbidden = isinstance(error, BrokerError) and error.forbidden
+        if is_forbidden and self._context.errors.is_new("reports", str(error)):
+            effect = "the status is not known, and leases end at their deadlines and start again"
+            text = f"reports of leases cannot be read: {error}; {effect}"
+            emit(log, FlowEvent(self._context.name, text, logging.WARNING))
 
     async def _recreate(self) -> None:
         """The topic is missing, or a partition of it."""

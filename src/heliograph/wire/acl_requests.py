@@ -8,7 +8,7 @@ from kafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import BrokerError
+from heliograph.wire.errors import BrokerError, missing_right
 
 TOPIC = 2
 ANY, LITERAL = 1, 3
@@ -68,7 +68,8 @@ async def topic_acls(client: ClusterClient) -> set[Acl] | None:
     if answer.error_code == _SECURITY_DISABLED:
         return None
     if answer.error_code:
-        raise BrokerError(answer.error_code, answer.error_message)
+        why = missing_right(answer.error_code, "Describe", "the cluster") or answer.error_message
+        raise BrokerError(answer.error_code, why)
     return {
         Acl(resource.resource_name, resource.pattern_type, acl.principal, acl.host, acl.operation, acl.permission_type)
         for resource in answer.resources

@@ -18,7 +18,7 @@ from heliograph.wire.acl_requests import READ, may
 from heliograph.wire.cluster import NO_ID, ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
-from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
+from heliograph.wire.errors import COORDINATOR_MOVES, GROUP_AUTHORIZATION_FAILED, BrokerError, WireError, missing_right
 
 Answer = TypeVar("Answer")
 
@@ -168,7 +168,12 @@ async def delete_groups(client: ClusterClient, groups: Collection[str]) -> dict[
     async def ask(node: int, group_ids: list[str]) -> dict[str, WireError | None]:
         answer = await (await client.connection(node)).request(DeleteGroupsRequest(groups_names=group_ids), newest=2)
         return {
-            result.group_id: BrokerError(result.error_code) if result.error_code else None for result in answer.results
+            result.group_id: BrokerError(
+                result.error_code, missing_right(result.error_code, "Delete", f"group {result.group_id}")
+            )
+            if result.error_code
+            else None
+            for result in answer.results
         }
 
     return await _of_coordinators(client, groups, ask)
@@ -240,7 +245,10 @@ async def _commit(
     except WireError as error:
         return error
     codes = [part.error_code for topic in answer.topics for part in topic.partitions if part.error_code]
-    return BrokerError(codes[0]) if codes else None
+    if not codes:
+        return None
+    resource = f"group {group}" if codes[0] == GROUP_AUTHORIZATION_FAILED else "the topics of its offsets"
+    return BrokerError(codes[0], missing_right(codes[0], "Read", resource))
 
 
 def _by_node(nodes: Mapping[str, int | WireError]) -> dict[int, list[str]]:

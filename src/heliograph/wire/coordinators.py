@@ -8,7 +8,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
-from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError
+from heliograph.wire.errors import COORDINATOR_MOVES, BrokerError, WireError, missing_right
 
 GROUP, TRANSACTION = 0, 1
 _FIND_COORDINATOR = 10
@@ -36,16 +36,19 @@ async def _ask(client: ClusterClient, names: Collection[str], kind: int) -> dict
         if connection.version(_FIND_COORDINATOR, 4) >= 4:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(names))
             answer = await connection.request(request, newest=4)
-            return {coordinator.key: _node(coordinator, kind) for coordinator in answer.coordinators}
+            return {coordinator.key: _node(coordinator, kind, coordinator.key) for coordinator in answer.coordinators}
         nodes: dict[str, int | WireError] = {}
         for name in names:
             answer = await connection.request(FindCoordinatorRequest(key=name, key_type=kind), newest=3)
-            nodes[name] = _node(answer, kind)
+            nodes[name] = _node(answer, kind, name)
         return nodes
 
     return await client.ask_any(find)
 
 
-def _node(answer: Any, kind: int) -> int | WireError:
+def _node(answer: Any, kind: int, name: str) -> int | WireError:
+    if not answer.error_code:
+        return int(answer.node_id)
     what = "transaction coordinator" if kind == TRANSACTION else "group coordinator"
-    return BrokerError(answer.error_code, what) if answer.error_code else int(answer.node_id)
+    resource = f"transactional id {name}" if kind == TRANSACTION else f"group {name}"
+    return BrokerError(answer.error_code, missing_right(answer.error_code, "Describe", resource) or what)

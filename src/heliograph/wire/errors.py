@@ -43,6 +43,11 @@ def error_name(code: int) -> str:
     return f"error {code}" if name == "UNKNOWN" else name
 
 
+def missing_right(code: int, right: str, resource: str) -> str | None:
+    """The detail of an authorization error: what must be allowed, and on what; None for other errors."""
+    return f"the right {right} on {resource} is missing" if code in _FORBIDDEN else None
+
+
 def lacking(code: int, right: str) -> str:
     """Text to append to an authorization error: the operation that must be allowed; empty for other errors."""
     return f" (the right {right} is missing)" if code in _FORBIDDEN else ""
@@ -76,7 +81,14 @@ INCONSISTENT_TOPIC_ID = 103
 FETCH_SESSION_TOPIC_ID_ERROR = 106
 
 COORDINATOR_MOVES = frozenset({COORDINATOR_LOAD_IN_PROGRESS, 15, 16})  # 15 not available, 16 another broker's now
-_FORBIDDEN = frozenset({TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
+_FORBIDDEN = frozenset(
+    {
+        TOPIC_AUTHORIZATION_FAILED,
+        GROUP_AUTHORIZATION_FAILED,
+        CLUSTER_AUTHORIZATION_FAILED,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 # Errors that a retry with fresh metadata resolves: leaders move, replicas catch up, coordinators load.
 TRANSIENT = frozenset(

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import NO_ID, ClusterClient
-from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, BrokerError
+from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, BrokerError, missing_right
 from heliograph.wire.fetch import READ_UNCOMMITTED, FetchPartition, Limits, fetch
 from heliograph.wire.records import Record, bounds, decode, own_topic
 
@@ -52,7 +52,7 @@ class Follower:
                     self._restart(start, f"{bound}, and was read up to {self.position}")
                     continue
                 if fetched.error:
-                    raise BrokerError(fetched.error)
+                    raise BrokerError(fetched.error, missing_right(fetched.error, "Read", f"topic {topic.name}"))
                 records = list(decode(fetched.data, self.position))
                 for batch in split(fetched.data):
                     self.position = batch.next_offset

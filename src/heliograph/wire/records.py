@@ -13,7 +13,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from heliograph.wire.append import Appended, append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
-from heliograph.wire.errors import INVALID_TIMESTAMP, BrokerError, Unreachable
+from heliograph.wire.errors import INVALID_TIMESTAMP, BrokerError, Unreachable, missing_right
 from heliograph.wire.fetch import FetchPartition, Limits, fetch
 from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 
@@ -66,7 +66,8 @@ async def own_topic(client: ClusterClient, name: str) -> Topic:
     """Metadata of an internal topic; raises its error."""
     topic = (await client.metadata([name])).topics[name]
     if topic.error:
-        raise BrokerError(topic.error, f"internal topic {name}")
+        why = missing_right(topic.error, "Describe", f"topic {name}") or f"internal topic {name}"
+        raise BrokerError(topic.error, why)
     return topic
 
 
@@ -105,7 +106,7 @@ async def append_records(client: ClusterClient, topic: Topic, partition: int, re
 def _why(answer: Appended, topic: Topic, client: ClusterClient) -> str | None:
     """The records have the current time by this machine's clock."""
     if answer.error != INVALID_TIMESTAMP:
-        return answer.message
+        return missing_right(answer.error, "Write", f"topic {topic.name}") or answer.message
     where = f"topic {topic.name} on {client.cluster.alias}"
     return f"{where} rejects records with the current time: this machine's clock is wrong, or the broker's"
 
@@ -135,7 +136,7 @@ async def read_batches(
         wanted = FetchPartition(topic.name, topic.id, partition, position, _CHUNK)
         (fetched,) = await fetch(connection, [wanted], Limits(_CHUNK, max_wait=1.0))
         if fetched.error:
-            raise BrokerError(fetched.error)
+            raise BrokerError(fetched.error, missing_right(fetched.error, "Read", f"topic {topic.name}"))
         before = position
         for batch in split(fetched.data):
             if batch.base_offset >= end:

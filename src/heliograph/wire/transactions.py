@@ -19,7 +19,15 @@ from heliograph.model.partitions import TopicPartition
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import PAUSE, TRANSACTION, TRIES, coordinators
-from heliograph.wire.errors import CLUSTER_AUTHORIZATION_FAILED, COORDINATOR_MOVES, BrokerError, WireError, error_name
+from heliograph.wire.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    COORDINATOR_MOVES,
+    TOPIC_AUTHORIZATION_FAILED,
+    BrokerError,
+    WireError,
+    error_name,
+    missing_right,
+)
 
 _CONCURRENT_TRANSACTIONS = 51
 # A transaction has to wait until the markers of the one before are written (CONCURRENT_TRANSACTIONS): milliseconds.
@@ -167,7 +175,11 @@ class TransactionalId:
     def _check(self, answer: Any) -> None:
         for code, place in _codes(answer):
             if code:
-                raise BrokerError(code, f"transactional id {self.name}{place}")
+                raise BrokerError(code, self._why(code, place))
+
+    def _why(self, code: int, place: str) -> str:
+        resource = f"the topic{place}" if code == TOPIC_AUTHORIZATION_FAILED else f"transactional id {self.name}"
+        return missing_right(code, "Write", resource) or f"transactional id {self.name}{place}"
 
 
 def _must_wait(answer: Any) -> bool:
