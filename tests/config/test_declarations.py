@@ -97,7 +97,7 @@ DRIVER: dict[str, str | None] = {
     "clusters": None,
     "dedicated.mode.enable.internal.rest": "false",
     "config.providers": "",
-    "listeners": "http://:8083",
+    "listeners": None,  # MM2 has http://:8083, for calls between its processes
     "rest.advertised.host.name": None,
     "rest.advertised.port": None,
     "rest.advertised.listener": None,
