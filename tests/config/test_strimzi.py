@@ -166,11 +166,11 @@ def test_a_paused_connector_does_not_run(tmp_path: Path, off: str) -> None:
 
 def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> None:
     text = V1.replace(
-        "        bootstrapServers: a:9092\n", "        bootstrapServers: a:9092\n        config: {ssl.protocol: x}\n"
+        "        bootstrapServers: a:9092\n", "        bootstrapServers: a:9092\n        config: {ssl.provider: x}\n"
     )
     deployment = read(tmp_path, text)
     assert texts(tmp_path, deployment.notes) == [
-        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.protocol is known, but this version does not support it"
+        "mm2.yaml:13: spec.mirrors[0].source.config.ssl.provider is ignored: it selects an implementation in Java"
     ]
 
 

@@ -93,7 +93,8 @@ def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypa
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        connection = await Connection._connect("127.0.0.1", port, lambda: Connection(f"127.0.0.1:{port}", "me", 30.0))
+        connection = Connection(f"127.0.0.1:{port}", "me", 30.0)
+        await connection._connect("127.0.0.1", port, None)
         answers = [connection.send_parts(3, 0, [b""], bytes) for _ in range(5)]
         for late in answers:
             clock.now += 10.0

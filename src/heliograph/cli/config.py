@@ -55,7 +55,8 @@ def config(
     if key is not None and to is not None:
         fail("--explain and --to cannot be combined", 2)
     try:
-        document = read_all(files)
+        # Secrets may be on the machines that run this, and not here.
+        document = dataclasses.replace(read_all(files), may_lack_secrets=True)
         deployment = assemble(document)
         if key is not None:
             explanation = explain(document, deployment, key)

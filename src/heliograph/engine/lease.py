@@ -9,7 +9,8 @@ from pyspark import TaskContext
 
 from heliograph.copy.copier import run_lease
 from heliograph.copy.log_levels import use_levels
-from heliograph.copy.work import Outcome, Work
+from heliograph.copy.work import Outcome
+from heliograph.engine.sealing import Seal
 
 _LOG_FORMAT = "%(levelname)s %(name)s %(flow)s %(message)s"  # parsed by the driver if the worker is on its machine
 
@@ -17,16 +18,22 @@ _is_prepared = False
 _flow_name = "-"
 
 
-def lease_task(items: Iterable[Work]) -> Iterator[Outcome]:
-    """Run the lease of one Spark partition."""
-    _prepare()
-    task = TaskContext.get()
-    assert task is not None
-    global _flow_name
-    for work in items:
-        _flow_name = work.flow.name
-        use_levels(work.log_levels)
-        yield run_lease(work, task.attemptNumber())
+class LeaseTask:
+    """Runs the lease of one Spark partition."""
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+
+    def __call__(self, items: Iterable[bytes]) -> Iterator[Outcome]:
+        _prepare()
+        task = TaskContext.get()
+        assert task is not None
+        global _flow_name
+        for sealed in items:
+            work = self._seal.open(sealed)
+            _flow_name = work.flow.name
+            use_levels(work.log_levels)
+            yield run_lease(work, task.attemptNumber())
 
 
 def _prepare() -> None:

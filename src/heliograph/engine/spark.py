@@ -27,7 +27,9 @@ from pyspark.java_gateway import launch_gateway
 
 from heliograph.copy.work import Outcome, Work
 from heliograph.engine.archive import java, use_archive
-from heliograph.engine.lease import lease_task
+from heliograph.engine.lease import LeaseTask
+from heliograph.engine.sealing import Seal
+from heliograph.engine.secured_channels import NoSecret, secured_channels
 
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("heliograph.spark")
@@ -52,13 +54,16 @@ class Engine:
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
         jvm_options: str | None = None,
+        secure: bool | None = None,
     ) -> None:
         self._slots = slots
+        self._secure = secure
         self._jvm_options = jvm_options
         self._master = master
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
         self._folder: str | None = None
+        self._seal = Seal()
         self._submitted = _SUBMITTED in os.environ
         if self._submitted:
             # Not in `start`: the kernel binds this to the calling thread, which must not end before the process.
@@ -88,7 +93,12 @@ class Engine:
         if self._master:
             conf.setMaster(self._master)
         conf.setIfMissing("spark.master", f"local[{self._slots},4]")
-        for key, value in self._defaults(submitted, conf.get("spark.master", "").startswith("local")).items():
+        master = conf.get("spark.master", "")
+        try:
+            secured = secured_channels(master, dict(conf.getAll()), self._secure)
+        except NoSecret as error:
+            raise SparkFailed(str(error)) from None
+        for key, value in {**self._defaults(submitted, master.startswith("local")), **secured}.items():
             conf.setIfMissing(key, value)
         if conf.get("spark.speculation", "false") == "true":
             raise SparkFailed("spark.speculation must be false: it would run every lease twice")
@@ -137,7 +147,8 @@ class Engine:
         """Run one lease. Blocks until it has ended: call it from a thread of its own."""
         assert self._context is not None
         self._context.setJobGroup(work.lease, f"{work.flow.name}: {len(work.partitions)} partitions")
-        (outcome,) = self._context.parallelize([work], 1).mapPartitions(lease_task).collect()
+        task = LeaseTask(self._seal)
+        (outcome,) = self._context.parallelize([self._seal.close(work)], 1).mapPartitions(task).collect()
         assert isinstance(outcome, Outcome)
         return outcome
 

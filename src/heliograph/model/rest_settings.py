@@ -23,6 +23,7 @@ class ListenerTls:
     trust: TrustStore | None = None
     client_auth: str = NONE
     protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    cipher_suites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from heliograph.wire.errors import WireError
+
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,7 @@ class Renewed(Generic[T]):
             try:
                 self._value = self._load()
                 log.info("%s has changed and is used from now on", self._subject)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, WireError) as error:
                 log.error("%s has changed and cannot be used, the last version stays in use: %s", self._subject, error)
         return self._value
 

@@ -15,6 +15,7 @@ from heliograph.model.rest_settings import Listener
 from heliograph.rest.gate import App
 from heliograph.rest.http_connection import Connection
 from heliograph.rest.tls import listener_context
+from heliograph.wire.errors import WireError
 
 _TRIES = 100  # ports to try if the first one is taken
 _ENDS_WITHIN = 0.2
@@ -52,7 +53,7 @@ def open_listener(listener: Listener, *, search: bool = False) -> OpenListener:
     used."""
     try:
         tls = listener_context(listener.tls) if listener.tls is not None else None
-    except (OSError, ValueError) as error:
+    except (OSError, WireError) as error:
         raise AddressTaken(f"cannot listen on https://{listener.host}:{listener.port}: {error}") from None
     return OpenListener(_listen(listener.host, listener.port, search=search), tls)
 

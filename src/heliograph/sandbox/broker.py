@@ -9,6 +9,7 @@ from pathlib import Path
 
 from heliograph.sandbox.java import Java
 from heliograph.sandbox.ports import HOST
+from heliograph.sandbox.private_files import write_private
 
 KRAFT_SINCE = (3, 3)
 
@@ -120,9 +121,10 @@ def _listener_settings(
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> None:
-    """A Java properties file: Latin-1, with a backslash to escape what would mean something."""
+    """A Java properties file: Latin-1, with a backslash to escape what would mean something. Only its owner can read
+    it, as it may have passwords."""
     lines = [f"{_escaped(key, '=: ')}={_escaped(value)}\n" for key, value in settings.items()]
-    path.write_text("".join(lines), encoding="ascii")
+    write_private(path, "".join(lines).encode("ascii"))
 
 
 def _escaped(text: str, meaningful: str = "") -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from heliograph.sandbox.cluster_ports import PLAINTEXT, ClusterPorts
 from heliograph.sandbox.cluster_processes import ClusterProcesses, Death
+from heliograph.sandbox.cluster_security import ClusterSecurity
 from heliograph.sandbox.distribution import Distribution
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.launch import prepare_broker, prepare_zookeeper
@@ -24,14 +25,22 @@ class SandboxCluster:
     """A running cluster. Brokers are numbered from 1; all methods block until done."""
 
     def __init__(
-        self, alias: str, spec: ClusterSpec, kafka: Distribution, folder: Path, processes: Processes, taken: set[int]
+        self,
+        alias: str,
+        spec: ClusterSpec,
+        kafka: Distribution,
+        folder: Path,
+        processes: Processes,
+        ports: ClusterPorts,
+        security: ClusterSecurity,
     ) -> None:
         self.alias = alias
         self.spec = spec
+        self.security = security
         self.broker_ids = tuple(range(1, spec.brokers + 1))
         self._kafka = kafka
         self._processes = ClusterProcesses(alias, self.broker_ids, folder, processes)
-        self._ports = ClusterPorts(alias, spec, taken)
+        self._ports = ports
         self._paused: set[int] = set()  # brokers that are stopped with SIGSTOP
 
     @property
@@ -40,7 +49,7 @@ class SandboxCluster:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of every broker, comma-separated."""
+        """`host:port` of every broker, comma-separated, for clients that do not log in: see `security` for others."""
         return self.bootstrap_of(PLAINTEXT)
 
     def bootstrap_of(self, listener: str) -> str:
@@ -118,13 +127,15 @@ class SandboxCluster:
         for _ in range(2):
             try:
                 self._wait_for(set(self.broker_ids), deadline)
-                return
+                break
             except _PortTaken as taken:
                 log.info("cluster %s: %s; trying with other ports", self.alias, str(taken).splitlines()[0])
                 self.kill_all()
                 self._ports.choose()
                 self.launch()
-        self._wait_for(set(self.broker_ids), deadline)
+        else:
+            self._wait_for(set(self.broker_ids), deadline)
+        self.security.create_users(deadline)
 
     def kill_all(self) -> None:
         self._processes.kill_all()
@@ -137,7 +148,8 @@ class SandboxCluster:
 
     def _launch_broker(self, broker: int) -> None:
         self._paused.discard(broker)
-        command = prepare_broker(broker, self.spec, self._kafka, self._ports, self.folder(broker), self.folder(1))
+        spec = self.security.applied_to(self.spec)
+        command = prepare_broker(broker, spec, self._kafka, self._ports, self.folder(broker), self.folder(1))
         self._processes.start(self._processes.name(broker), command)
 
     def _wait_for(self, expected: set[int], deadline: float) -> None:

@@ -2,6 +2,7 @@
 
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.ports import HOST, free_ports, is_free
+from heliograph.sandbox.secured_listeners import KINDS
 from heliograph.sandbox.spec import ClusterSpec
 
 PLAINTEXT = "PLAINTEXT"
@@ -27,7 +28,9 @@ class ClusterPorts:
         broker_ids = range(1, self._spec.brokers + 1)
         # Three controllers survive the loss of any one of them. Two would be down with either.
         controllers = broker_ids[: 3 if self._spec.brokers >= 3 else 1]
-        protocols = {PLAINTEXT: PLAINTEXT, **self._spec.listeners}
+        secured = {KINDS[kind].name: KINDS[kind].protocol for kind in self._spec.security}
+        protocols = {PLAINTEXT: PLAINTEXT, **secured, **self._spec.listeners}
+        clients_listener = next(iter(secured), PLAINTEXT)
         free = free_ports(len(controllers) + 1 + len(protocols) * len(broker_ids), self._taken)
         self._taken.update(free)
         self.controllers = {broker: free.pop() for broker in controllers}
@@ -35,11 +38,15 @@ class ClusterPorts:
         for broker in broker_ids:
             self.listeners[broker] = {name: (protocol, free.pop()) for name, protocol in protocols.items()}
         for broker, port in zip(broker_ids, self._spec.ports, strict=False):
-            self.listeners[broker][PLAINTEXT] = (PLAINTEXT, port)
+            self.listeners[broker][clients_listener] = (protocols[clients_listener], port)
 
     def bootstrap(self, listener: str) -> str:
         """`host:port` of every broker, comma-separated."""
-        return ",".join(f"{HOST}:{listeners[listener][1]}" for listeners in self.listeners.values())
+        return ",".join(f"{HOST}:{port}" for port in self.all_ports(listener))
+
+    def all_ports(self, listener: str) -> list[int]:
+        """The port of every broker."""
+        return [listeners[listener][1] for listeners in self.listeners.values()]
 
     def port(self, broker: int) -> int:
         return self.listeners[broker][PLAINTEXT][1]

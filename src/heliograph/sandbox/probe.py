@@ -18,16 +18,20 @@ def brokers_known_to(port: int, timeout: float = 2.0) -> set[int]:
 
     A KRaft broker names only those the controller has unfenced, so that being named means being usable.
     """
-    # No topics at all: an empty array. (A null array would mean every topic.)
-    body = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION, len(_CLIENT)) + _CLIENT + struct.pack(">i", 0)
     try:
         with socket.create_connection((HOST, port), timeout) as connection:
-            connection.settimeout(timeout)
-            connection.sendall(struct.pack(">i", len(body)) + body)
-            (length,) = struct.unpack(">i", _read(connection, 4))
-            return _broker_ids(_read(connection, length))
+            # No topics at all: an empty array. (A null array would mean every topic.)
+            return _broker_ids(exchange(connection, _METADATA, _VERSION, struct.pack(">i", 0)))
     except (OSError, struct.error):
         return set()
+
+
+def exchange(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
+    """Sends one request and returns the answer, which begins with the correlation id."""
+    request = struct.pack(">hhih", api_key, version, _CORRELATION, len(_CLIENT)) + _CLIENT + body
+    connection.sendall(struct.pack(">i", len(request)) + request)
+    (length,) = struct.unpack(">i", _read(connection, 4))
+    return _read(connection, length)
 
 
 def is_in_zookeeper(zookeeper_port: int, broker: int, timeout: float = 2.0) -> bool:

@@ -14,9 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from heliograph.sandbox.certificates import Authority
 from heliograph.sandbox.cluster import SandboxCluster
+from heliograph.sandbox.cluster_ports import ClusterPorts
 from heliograph.sandbox.cluster_processes import Death
-from heliograph.sandbox.distribution import distribution
+from heliograph.sandbox.cluster_security import ClusterSecurity
+from heliograph.sandbox.distribution import Distribution, distribution
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.processes import Processes
 from heliograph.sandbox.spec import ClusterSpec
@@ -47,6 +50,7 @@ class Sandbox:
         self._processes = Processes(folder=chosen, remove=not self.kept)
         self.folder = self._processes.folder
         self.clusters: dict[str, SandboxCluster] = {}
+        self.authority = Authority()
         self._ports_taken: set[int] = set()
 
     def __enter__(self) -> Self:
@@ -73,10 +77,7 @@ class Sandbox:
                 raise SandboxError(f"cluster {alias}: another cluster of this sandbox has port {min(taken)}")
             self._ports_taken.update(spec.ports)
         kafkas = {version: distribution(version) for version in dict.fromkeys(s.version for s in specs.values())}
-        started = [
-            SandboxCluster(alias, spec, kafkas[spec.version], self.folder, self._processes, self._ports_taken)
-            for alias, spec in specs.items()
-        ]
+        started = [self._cluster(alias, spec, kafkas[spec.version]) for alias, spec in specs.items()]
         try:
             for cluster in started:
                 cluster.launch()
@@ -86,16 +87,24 @@ class Sandbox:
         except BaseException:
             with contextlib.suppress(SandboxError):
                 for cluster in started:
+                    cluster.security.close()
                     cluster.kill_all()
             raise
         self.clusters.update({cluster.alias: cluster for cluster in started})
         return started
+
+    def _cluster(self, alias: str, spec: ClusterSpec, kafka: Distribution) -> SandboxCluster:
+        ports = ClusterPorts(alias, spec, self._ports_taken)
+        security = ClusterSecurity(alias, spec, self.folder, self.authority, ports)
+        return SandboxCluster(alias, spec, kafka, self.folder, self._processes, ports, security)
 
     def stop(self) -> None:
         """Ends all brokers and removes the folder, unless it is to stay. May be called twice."""
         if self.kept:
             with contextlib.suppress(SandboxError):
                 self._stop_in_order(patience=5)
+        for cluster in self.clusters.values():
+            cluster.security.close()
         self.clusters.clear()
         self._processes.close()
 

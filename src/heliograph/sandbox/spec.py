@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from heliograph.sandbox.broker import version_numbers
 from heliograph.sandbox.errors import SandboxError
+from heliograph.sandbox.secured_listeners import KINDS
 
 DEFAULT_VERSION = "4.3.1"
+MIRROR, ADMIN = "mirror", "admin"
+
+_SECURITY_SINCE = (3, 5)  # the first KRaft with SCRAM
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,10 @@ class ClusterSpec:
     `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
     what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses. `fast_start`
     trades the broker's speed for a sooner start: for tests, not for measurements.
+
+    `security` adds secured listeners: one or several of tls, mtls, scram, plain, oauth and sasl-plaintext. The first
+    one gets the `ports`. `users` can log in; ACLs apply to them, unless they are `super_users`. The plaintext listener
+    stays, for brokers among themselves; a client that uses it, or tls without a certificate, may do everything.
     """
 
     brokers: int = 1
@@ -31,6 +40,9 @@ class ClusterSpec:
     gc: Literal["serial", "g1"] = "serial"
     listeners: Mapping[str, str] = field(default_factory=dict)
     jvm_flags: tuple[str, ...] = ()
+    security: tuple[str, ...] = ()
+    users: tuple[str, ...] = (MIRROR, ADMIN)
+    super_users: tuple[str, ...] = (ADMIN,)
 
     def __post_init__(self) -> None:
         if self.brokers < 1:
@@ -45,3 +57,8 @@ class ClusterSpec:
             raise SandboxError(f"ports are between 1 and 65535, not {', '.join(map(str, self.ports))}")
         if self.heap_mb < 64:
             raise SandboxError(f"a broker needs 64 MB of heap or more, not {self.heap_mb}")
+        for kind in self.security:
+            if kind not in KINDS:
+                raise SandboxError(f"{kind!r} is no kind of security; there are {', '.join(KINDS)}")
+        if self.security and version_numbers(self.version) < _SECURITY_SINCE:
+            raise SandboxError(f"security needs Kafka 3.5.0 or newer, not {self.version}")

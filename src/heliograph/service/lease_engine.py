@@ -12,8 +12,10 @@ log = logging.getLogger(__name__)
 
 
 class LeaseEngine:
-    def __init__(self, slots: int, master: str | None, conf: Mapping[str, str] | None) -> None:
-        self._engine = Engine(slots, master, conf)
+    def __init__(
+        self, slots: int, master: str | None, conf: Mapping[str, str] | None, secure: bool | None = None
+    ) -> None:
+        self._engine = Engine(slots, master, conf, secure=secure)
         self._starting: asyncio.Future[None] | None = None
 
     def start(self) -> None:

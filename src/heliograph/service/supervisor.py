@@ -58,12 +58,13 @@ class Supervisor:
         *,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
+        secure_spark: bool | None = None,
         until_caught_up: bool = False,
         stays: bool = False,
     ) -> None:
         # One slot more than leases: Spark never pre-empts, and a lease that is retried needs one.
         slots = sum(flow.tasks_max for flow in flows if SOURCE in flow.parts) + 1
-        self._spark = LeaseEngine(max(slots, _SLOTS), master, conf)
+        self._spark = LeaseEngine(max(slots, _SLOTS), master, conf, secure_spark)
         self._until_caught_up = until_caught_up
         self._stays = stays
         self._stop = asyncio.Event()

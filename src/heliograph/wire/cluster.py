@@ -7,7 +7,7 @@ request that any broker can answer goes to the next broker when one fails or sta
 import asyncio
 import time
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from kafka.protocol.metadata import MetadataRequest
 from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable, WireError
+from heliograph.wire.security.failures import SecurityFailure
 
 T = TypeVar("T")
 NO_ID = uuid.UUID(int=0)
@@ -26,6 +27,7 @@ _CONNECT_HEAD_START = 0.5
 _ANSWER_HEAD_START = 2.0
 _HEAVY_HEAD_START = 10.0  # for requests about all topics
 _RECONNECT_BACKOFF = 1.0
+_LONGEST_LOGIN_BACKOFF = 16.0
 
 
 def id_text(topic_id: uuid.UUID) -> str:
@@ -70,6 +72,7 @@ class ClusterClient:
         self._failures = 0  # calls of `ask_any` that no broker answered
         self._answered_last: Connection | None = None
         self._backoff_until: dict[int, float] = {}  # by broker
+        self._login_backoffs: defaultdict[tuple[str, int], _LoginBackoff] = defaultdict(_LoginBackoff)
 
     async def connect(self) -> None:
         """Connects to any broker of the cluster, or raises Unreachable with the error of each address."""
@@ -213,20 +216,50 @@ class ClusterClient:
             return await self._open(host, port)
 
         attempts = [asyncio.create_task(delayed(position, *address)) for position, address in enumerate(addresses)]
-        errors = []
+        errors: list[WireError] = []
         try:
             for attempt in asyncio.as_completed(attempts):
                 try:
                     return await attempt
                 except WireError as error:
-                    errors.append(str(error))
+                    errors.append(error)
         finally:
             for task in attempts:
                 task.cancel()
-        raise Unreachable("; ".join(errors))
+        is_refused = all(isinstance(error, SecurityFailure) for error in errors)
+        raise (SecurityFailure if is_refused else Unreachable)("; ".join(map(str, errors)))
 
     async def _open(self, host: str, port: int) -> Connection:
-        return await Connection.open(host, port, self.cluster.client_id, self.cluster.request_timeout)
+        cluster, backoff = self.cluster, self._login_backoffs[host, port]
+        backoff.check()
+        try:
+            connection = await Connection.open(host, port, cluster.client_id, cluster.request_timeout, cluster.security)
+        except SecurityFailure as error:
+            raise backoff.failed(f"cluster {cluster.alias}, {host}:{port}: {error}") from error
+        backoff.reset()
+        return connection
+
+
+class _LoginBackoff:
+    """After a failed login further ones at the same broker fail at once for a while, longer each time."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._seconds = 0.0
+        self._error = ""
+
+    def check(self) -> None:
+        if time.monotonic() < self._until:
+            raise SecurityFailure(self._error)
+
+    def failed(self, error: str) -> SecurityFailure:
+        self._error = error
+        self._seconds = min(2 * self._seconds or _RECONNECT_BACKOFF, _LONGEST_LOGIN_BACKOFF)
+        self._until = time.monotonic() + self._seconds
+        return SecurityFailure(error)
+
+    def reset(self) -> None:
+        self._until = self._seconds = 0.0
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

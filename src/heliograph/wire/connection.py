@@ -1,30 +1,40 @@
 """One TCP connection to one broker: requests are pipelined, answers come back in the same order.
 
 A frame larger than the small receive buffer is read straight into memory of its own (recv_into): a fetched megabyte is
-copied once by the kernel and once when the message is decoded. Opening includes the negotiation of API versions.
-Reconnecting and choosing a broker belong to `cluster.py`.
+copied once by the kernel and once when the message is decoded. Opening includes TLS, the negotiation of API versions
+and the login. Reconnecting and choosing a broker belong to `cluster.py`.
 """
 
 import asyncio
 import socket
+import ssl
 import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph import __version__
+from heliograph.model.security import UNSECURED, Security, Tls
 from heliograph.wire.background import in_thread
 from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Unreachable, WireError
+from heliograph.wire.frames import LARGEST_FRAME, FrameBuffer, NotFrames
+from heliograph.wire.login import Login
+from heliograph.wire.security import failures
+from heliograph.wire.security.failures import SecurityFailure, describe_tls_error
+from heliograph.wire.security.tls import client_context
 
-_SMALL_BUFFER = 64 * 1024
-# A broker that is up answers at once; a dead address must not hold up the others for a whole request timeout.
+# A broker that is up answers at once; a dead address must not hold up the others for a whole request timeout. TLS and a
+# login need some more round trips, and time to derive keys.
 _CONNECT_TIMEOUT = 5.0
-# A longer frame is not Kafka's: an HTTP or TLS port answers with bytes that read as gigabytes.
-_LARGEST_FRAME = 1 << 30
+_SECURED_CONNECT_TIMEOUT = 10.0
+_TLS_ALERT = b"\x15\x03"
+# Each part that is written becomes a TLS record of its own: small ones are joined before.
+_SMALL_PART = 8 * 1024
 _LENGTH = struct.Struct(">i")
 
 Decode = Callable[[memoryview], Any]
@@ -42,56 +52,85 @@ class _Pending:
 class Connection(asyncio.BufferedProtocol):
     """Use `Connection.open`; after `closed` is true every waiting and later request fails with Unreachable."""
 
-    def __init__(self, address: str, client_id: str, timeout: float) -> None:
+    def __init__(self, address: str, client_id: str, timeout: float, tls: Tls | None = None) -> None:
         self.address = address
         self.client_id = client_id
         self.timeout = timeout
         self.closed = False
         self.versions: dict[int, tuple[int, int]] = {}
+        self._tls = tls
+        self._login: Login | None = None
         self._transport: asyncio.Transport | None = None
+        self._lost: Exception | None = None  # why the transport was lost
+        self._has_served = False  # has answered a request other than ApiVersions
         self._pending: deque[_Pending] = deque()
         self._correlation = 0
-        self._small = bytearray(_SMALL_BUFFER)
-        self._small_fill = 0
-        self._frame: memoryview | None = None
-        self._frame_fill = 0
+        self._frames = FrameBuffer()
         self._timer: asyncio.TimerHandle | None = None
         self._last_answer = 0.0
 
     @classmethod
-    async def open(cls, host: str, port: int, client_id: str, timeout: float) -> "Connection":
-        address = f"{host}:{port}"
-        connect_timeout = min(timeout, _CONNECT_TIMEOUT)
+    async def open(
+        cls, host: str, port: int, client_id: str, timeout: float, security: Security = UNSECURED
+    ) -> "Connection":
+        """Raises SecurityFailure if TLS or the login fails, Unreachable if there is no connection at all."""
+        tls, sasl = security.tls, security.sasl
+        context = await in_thread(lambda: client_context(tls)) if tls is not None else None
+        connection = cls(f"{host}:{port}", client_id, timeout, tls)
+        if sasl is not None:
+            connection._login = Login(sasl, host, connection._send_at_once, connection.close)
+            await connection._login.prepare()
+        connect_timeout = min(timeout, _CONNECT_TIMEOUT if security == UNSECURED else _SECURED_CONNECT_TIMEOUT)
         try:
             async with asyncio.timeout(connect_timeout):
-                connection = await cls._connect(host, port, lambda: cls(address, client_id, timeout))
-                try:
-                    await connection._negotiate()
-                except BaseException:
-                    connection.close()
-                    raise
+                await connection._open(host, port, context)
         except TimeoutError as error:
-            raise Unreachable(f"{address} did not answer within {connect_timeout:g} s") from error
+            raise Unreachable(f"{connection.address} did not answer within {connect_timeout:g} s") from error
         except (OSError, UnicodeError) as error:
-            raise Unreachable(f"{address}: {getattr(error, 'strerror', None) or error}") from error
+            raise connection._failure_to_connect(error) from error
         return connection
 
-    @staticmethod
-    async def _connect(host: str, port: int, factory: Callable[[], "Connection"]) -> "Connection":
+    async def _open(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+        await self._connect(host, port, context)
+        try:
+            await self._negotiate()
+            if self._login is not None:
+                await self._login.log_in()
+        except BaseException as error:
+            self.close()
+            # TLS 1.3: a broker refuses our certificate only after the handshake.
+            if isinstance(error, Unreachable) and self._lost is not None:
+                raise self._failure_to_connect(self._lost) from error
+            raise
+
+    async def _connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
         # Not by asyncio's resolver: its threads are joined when a loop ends, and a name server may take minutes.
         addresses = await in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        secured: dict[str, Any] = {"ssl": context, "server_hostname": host} if context is not None else {}
         problem: OSError = OSError("no address")
         for *_kind, (ip, *_rest) in addresses:
             try:
-                transport, connection = await asyncio.get_running_loop().create_connection(factory, str(ip), port)
+                transport, _ = await asyncio.get_running_loop().create_connection(
+                    lambda: self, str(ip), port, **secured
+                )
             except OSError as error:
                 problem = error
                 continue
             sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            return connection
+            return
         raise problem
+
+    def _failure_to_connect(self, error: Exception) -> Unreachable:
+        if (text := self._describe(error)) is not None:
+            return SecurityFailure(text)
+        if self._tls is not None and isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
+            return SecurityFailure(failures.NOT_TLS)
+        return Unreachable(f"{self.address}: {getattr(error, 'strerror', None) or error}")
+
+    def _describe(self, error: Exception) -> str | None:
+        return describe_tls_error(error, self._tls is not None and self._tls.key is not None)
 
     async def _negotiate(self) -> None:
         # A broker that does not support our version of ApiVersions answers UNSUPPORTED_VERSION in version 0.
@@ -99,14 +138,12 @@ class Connection(asyncio.BufferedProtocol):
             request = ApiVersionsRequest(
                 version=version, client_software_name="heliograph", client_software_version=__version__
             )
-            frame = await self._transmit(request, version, bytes)
-            code = struct.unpack_from(">h", frame, 0)[0]
+            code, versions = await self._transmit(request, version, partial(_api_versions, version))
             if code == UNSUPPORTED_VERSION and version > 0:
                 continue
             if code:
                 raise BrokerError(code)
-            answer = ApiVersionsResponse.decode(frame, version=version)
-            self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+            self.versions = versions
             return
         raise Unreachable(f"{self.address} supports no version of ApiVersions that Heliograph knows")
 
@@ -137,12 +174,23 @@ class Connection(asyncio.BufferedProtocol):
         return await self._transmit(message, version, decode)
 
     def _transmit(self, message: Any, version: int, decode: Decode | None = None) -> asyncio.Future[Any]:
+        frame, decode = self._encode(message, version, decode)
+        return self._write([frame], decode)
+
+    def _send_at_once(self, message: Any, newest: int) -> asyncio.Future[Any]:
+        """For the login itself, on which other requests wait."""
+        frame, decode = self._encode(message, self.version(message.API_KEY, newest))
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._send([frame], _Pending(self._correlation, decode, answer, 0.0))
+        return answer
+
+    def _encode(self, message: Any, version: int, decode: Decode | None = None) -> tuple[bytes, Decode]:
         message.API_VERSION = version
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         message.with_header(correlation_id=self._correlation, client_id=self.client_id)
         if decode is None:
             decode = _decoder(message.header.get_response_class(), version)
-        return self._write([message.encode(framed=True, header=True)], decode)
+        return message.encode(framed=True, header=True), decode
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
         """Sends a request that the caller has encoded in pieces (header version 1: no tagged fields)."""
@@ -154,15 +202,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        pending = _Pending(self._correlation, decode, answer, 0.0)
+        if self._login is None or not self._login.delays(lambda: self._send(parts, pending)):
+            self._send(parts, pending)
+        return answer
+
+    def _send(self, parts: Sequence[Buffer], pending: _Pending) -> None:
         if self.closed or self._transport is None:
-            answer.set_exception(Unreachable(f"{self.address}: connection closed"))
-            return answer
-        self._pending.append(_Pending(self._correlation, decode, answer, time.monotonic()))
+            pending.answer.set_exception(Unreachable(f"{self.address}: connection closed"))
+            return
+        pending.sent = time.monotonic()
+        self._pending.append(pending)
         if len(parts) == 1:
             self._transport.write(parts[0])
         else:
-            self._transport.writelines(parts)
-        return answer
+            self._transport.writelines(parts if self._tls is None else _join_small(parts))
 
     def close(self, reason: str = "closed by us") -> None:
         if self.closed:
@@ -170,6 +224,8 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._login is not None:
+            self._login.cancel()
         if self._transport is not None:
             self._transport.abort()
         for pending in self._pending:
@@ -183,45 +239,27 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         # The copier limits the bytes in flight; the transport need not pause it.
-        transport.set_write_buffer_limits(high=_LARGEST_FRAME)
+        transport.set_write_buffer_limits(high=LARGEST_FRAME)
         self._check_deadlines()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.close(str(error) if error else "the broker closed the connection")
+        self._lost = error
+        if error is not None:
+            self.close(self._describe(error) or str(error))
+        elif self.versions and not self._has_served and self._login is None:
+            self.close(failures.NEEDS_SASL)
+        else:
+            self.close("the broker closed the connection")
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        if self._frame is not None:
-            return self._frame[self._frame_fill :]
-        return memoryview(self._small)[self._small_fill :]
+        return self._frames.free()
 
     def buffer_updated(self, received: int) -> None:
-        if self._frame is not None:
-            self._frame_fill += received
-            if self._frame_fill == len(self._frame):
-                frame, self._frame = self._frame, None
+        try:
+            for frame in self._frames.filled(received):
                 self._answer(frame)
-            return
-        self._small_fill += received
-        self._split_small()
-
-    def _split_small(self) -> None:
-        at, fill, small = 0, self._small_fill, self._small
-        while fill - at >= 4:
-            size = _LENGTH.unpack_from(small, at)[0]
-            if not 4 <= size <= _LARGEST_FRAME:
-                self.close("this is not a Kafka broker")
-                return
-            at += 4
-            if fill - at < size:
-                self._frame = _uninitialized(size)
-                self._frame[: fill - at] = small[at:fill]
-                self._frame_fill = fill - at
-                self._small_fill = 0
-                return
-            self._answer(memoryview(small[at : at + size]))
-            at += size
-        small[: fill - at] = small[at:fill]
-        self._small_fill = fill - at
+        except NotFrames as error:
+            self.close(failures.NEEDS_TLS if error.start.startswith(_TLS_ALERT) else "this is not a Kafka broker")
 
     def _answer(self, frame: memoryview) -> None:
         if self.closed:
@@ -232,6 +270,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         pending = self._pending.popleft()
         self._last_answer = time.monotonic()
+        self._has_served = bool(self.versions)
         if pending.answer.done():
             return
         try:
@@ -250,13 +289,27 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = asyncio.get_running_loop().call_later(min(1.0, self.timeout / 4), self._check_deadlines)
 
 
-def _uninitialized(size: int) -> memoryview:
-    """Python itself would write zeros to every byte before it is received."""
-    if size < _SMALL_BUFFER:
-        return memoryview(bytearray(size))
-    import numpy as np  # late: only processes that copy have large frames
+def _join_small(parts: Sequence[Buffer]) -> list[Buffer]:
+    joined: list[Buffer] = []
+    run: list[Buffer] = []
+    for part in parts:
+        if len(part) < _SMALL_PART:
+            run.append(part)
+            continue
+        if run:
+            joined.append(b"".join(run))
+            run = []
+        joined.append(part)
+    return [*joined, b"".join(run)] if run else joined
 
-    return np.empty(size, np.uint8).data
+
+def _api_versions(version: int, frame: Buffer) -> tuple[int, dict[int, tuple[int, int]]]:
+    """The error, and without one the versions of each request."""
+    code = struct.unpack_from(">h", frame, 0)[0]
+    if code:
+        return code, {}
+    answer = ApiVersionsResponse.decode(bytes(frame), version=version)
+    return 0, {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
 
 def _decoder(response: Any, version: int) -> Decode:

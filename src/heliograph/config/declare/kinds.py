@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from heliograph.model.names import compile_names
+from heliograph.model.secret import Secret
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -201,7 +202,43 @@ def _paths(text: str) -> frozenset[str]:
     return paths
 
 
+def _secret(text: str) -> Secret:
+    return Secret(text.strip())
+
+
+def _checks_host_name(text: str) -> bool:
+    algorithm = text.strip().lower()
+    if algorithm not in ("https", ""):
+        raise ValueError("is neither https nor empty: leave it empty to accept a certificate of any host")
+    return bool(algorithm)
+
+
+_TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
+
+
+def _tls_versions(text: str) -> tuple[str, ...]:
+    versions = split_list(text)
+    for version in versions:
+        if version not in _TLS_VERSIONS:
+            raise ValueError(f"has '{version}', which is not one of {', '.join(_TLS_VERSIONS)}")
+    return versions
+
+
+def _highest_tls(text: str) -> tuple[str, ...]:
+    """The TLS versions up to this one; all for names that mean no single version."""
+    version = text.strip()
+    if version in ("TLS", "SSL", "Default"):
+        return _TLS_VERSIONS
+    if version not in _TLS_VERSIONS:
+        raise ValueError(f"is not one of {', '.join(_TLS_VERSIONS)}")
+    return _TLS_VERSIONS[: _TLS_VERSIONS.index(version) + 1]
+
+
 TEXT = Kind("text", str.strip)
+SECRET = Kind("secret", _secret)
+HOST_NAME_CHECK = Kind("`https` or empty", _checks_host_name)
+TLS_VERSIONS = Kind("list of TLS versions", _tls_versions)
+HIGHEST_TLS = Kind("TLS version", _highest_tls)
 BOOL = Kind("true or false", _bool)
 NAMES = Kind("list", split_list)
 PATTERNS = Kind("list of regular expressions", _patterns)

@@ -110,7 +110,27 @@ FLOW_ONLY = LocationSet("flow only", (flow(),))
 CLUSTER = LocationSet("cluster", (cluster(), top()), (*_ALL_CLIENTS, *_CLUSTERS_OF_FLOW))
 PROVIDERS = LocationSet("providers", (top(),), (flow(), target(), *_ALL_CLIENTS))
 CLIENT_CLUSTER = LocationSet("any client or cluster", (*_CLIENTS.read, *OF_CLUSTER), _CLIENTS.also)
-SECURITY = LocationSet("security", (*_ALL_CLIENTS, *_CLUSTERS_OF_FLOW, flow(), cluster(), top()))
+_SOURCE_ADMIN = (flow("source.admin."), source("admin."))
+SECURITY = LocationSet(
+    "security",
+    (*_CLIENTS.read, *_SOURCE_ADMIN, *_CLUSTERS_OF_FLOW, cluster(), top()),
+    (*(location for location in _CLIENTS.also if location not in _SOURCE_ADMIN), flow()),
+)
+
+
+def of_security(client: str, of_connectors: bool) -> tuple[SettingLocation, ...]:
+    """Where the security of a flow's client is read: of `source.consumer`, `source.admin`, `target.admin` or
+    `target.producer`, which writes records. MM2's driver repeats `A.x` and `x` as `source.consumer.x`, so both win over
+    `A->B.consumer.x`; in a connector, `consumer.x` wins over `source.cluster.x`."""
+    side, _, kind = client.partition(".")
+    at = source if side == "source" else target
+    of_cluster = (at(), top())
+    if kind == "producer":
+        return *DATA_PRODUCER, *of_cluster
+    own = (flow(f"{client}."), at(f"{kind}."))
+    of_flow = (flow(f"{kind}."), flow(f"{side}.cluster."))
+    return (*own, *of_flow, *of_cluster) if of_connectors else (*own, *of_cluster, *of_flow)
+
 
 # In the order of the reference page.
 ALL = (

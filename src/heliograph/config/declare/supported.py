@@ -8,10 +8,22 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from heliograph.config.declare import kinds, locations
-from heliograph.config.declare.kinds import BOOL, INT_MAX, NAMES, PATTERNS, TEXT, Kind, choice, decimal, subset, whole
+from heliograph.config.declare.kinds import (
+    BOOL,
+    INT_MAX,
+    NAMES,
+    PATTERNS,
+    SECRET,
+    TEXT,
+    Kind,
+    choice,
+    decimal,
+    subset,
+    whole,
+)
 from heliograph.config.declare.plugins import MIRROR_PACKAGE, plugin
 from heliograph.config.declare.setting import Setting
-from heliograph.model import flow, rest_settings
+from heliograph.model import flow, rest_settings, security
 
 T = TypeVar("T")
 
@@ -21,6 +33,8 @@ _MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
 _FACTOR = kinds.REPLICATION_FACTOR
 _SIZE = whole(0, INT_MAX)
 _PARTS = (flow.SOURCE, flow.CHECKPOINT, flow.HEARTBEAT)
+_OAUTH = security.OAuthLogin()
+_STORE_TYPE = choice(security.JKS, security.PKCS12, security.PEM)
 _POLICY = choice(flow.FAIL, flow.CONTINUE)
 
 SUPPORTED: dict[str, Setting[object]] = {}
@@ -46,6 +60,10 @@ def _setting(
     setting = Setting(name, kind, default, where, (old_name,) if old_name else ())
     SUPPORTED[name] = setting
     return setting
+
+
+def _security(name: str, kind: Kind[T], default: str | bool | float | tuple[str, ...] | None = None) -> Setting[T]:
+    return _setting(name, kind, default, locations.SECURITY)
 
 
 def _class(name: str, *builtin: str) -> Setting[str | type[object]]:
@@ -143,11 +161,40 @@ ISOLATION_LEVEL = _setting(
 AUTO_OFFSET_RESET = _setting("auto.offset.reset", choice("earliest", "latest", "none"), "earliest", locations.CONSUMER)
 MAX_REQUEST_SIZE = _setting("max.request.size", whole(1, INT_MAX), _MODEL.writing.max_request_size, locations.PRODUCER)
 BATCH_SIZE = _setting("batch.size", _SIZE, _MODEL.writing.join_up_to, locations.PRODUCER)
-SECURITY_PROTOCOL = _setting(
+SECURITY_PROTOCOL = _security(
     "security.protocol",
-    choice("PLAINTEXT", otherwise="is not supported: this version has no TLS and SASL yet, write PLAINTEXT"),
-    "PLAINTEXT",
-    locations.SECURITY,
+    choice(security.PLAINTEXT, security.SSL, security.SASL_PLAINTEXT, security.SASL_SSL),
+    security.PLAINTEXT,
+)
+SSL_PROTOCOL = _security("ssl.protocol", kinds.HIGHEST_TLS, "TLSv1.3")
+SSL_ENABLED_PROTOCOLS = _security("ssl.enabled.protocols", kinds.TLS_VERSIONS, security.Tls().protocols)
+SSL_CIPHER_SUITES = _security("ssl.cipher.suites", NAMES, "")
+SSL_ENDPOINT_IDENTIFICATION = _security("ssl.endpoint.identification.algorithm", kinds.HOST_NAME_CHECK, "https")
+SSL_TRUSTSTORE_TYPE = _security("ssl.truststore.type", _STORE_TYPE, security.TrustStore().type)
+SSL_TRUSTSTORE_LOCATION = _security("ssl.truststore.location", TEXT)
+SSL_TRUSTSTORE_PASSWORD = _security("ssl.truststore.password", SECRET)
+SSL_TRUSTSTORE_CERTIFICATES = _security("ssl.truststore.certificates", SECRET)
+SSL_KEYSTORE_TYPE = _security("ssl.keystore.type", _STORE_TYPE, security.KeyStore().type)
+SSL_KEYSTORE_LOCATION = _security("ssl.keystore.location", TEXT)
+SSL_KEYSTORE_PASSWORD = _security("ssl.keystore.password", SECRET)
+SSL_KEY_PASSWORD = _security("ssl.key.password", SECRET)
+SSL_KEYSTORE_KEY = _security("ssl.keystore.key", SECRET)
+SSL_KEYSTORE_CHAIN = _security("ssl.keystore.certificate.chain", SECRET)
+SASL_MECHANISM = _security("sasl.mechanism", choice(*security.MECHANISMS), security.GSSAPI)
+SASL_JAAS_CONFIG = _security("sasl.jaas.config", SECRET)
+SASL_CLIENT_CALLBACK_HANDLER = _security("sasl.client.callback.handler.class", TEXT)
+SASL_LOGIN_CALLBACK_HANDLER = _security("sasl.login.callback.handler.class", TEXT)
+SASL_KERBEROS_SERVICE_NAME = _security("sasl.kerberos.service.name", TEXT)
+SASL_LOGIN_REFRESH_WINDOW = _security("sasl.login.refresh.window.factor", decimal(0.5, 1), _OAUTH.refresh_at)
+SASL_LOGIN_CONNECT_TIMEOUT = _security("sasl.login.connect.timeout.ms", _SIZE)
+SASL_LOGIN_READ_TIMEOUT = _security("sasl.login.read.timeout.ms", _SIZE)
+OAUTH_TOKEN_ENDPOINT = _security("sasl.oauthbearer.token.endpoint.url", TEXT)
+OAUTH_CLIENT_ID = _security("sasl.oauthbearer.client.credentials.client.id", TEXT)
+OAUTH_CLIENT_SECRET = _security("sasl.oauthbearer.client.credentials.client.secret", SECRET)
+OAUTH_SCOPE = _security("sasl.oauthbearer.scope", TEXT)
+OAUTH_HEADER_URLENCODE = _security("sasl.oauthbearer.header.urlencode", BOOL, _OAUTH.url_encode_header)
+OAUTH_RETRIEVER = _security(
+    "sasl.oauthbearer.jwt.retriever.class", TEXT, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
 )
 
 # The REST address: Connect's names, and Heliograph's own. `heliograph serve` reads them from the worker's file.

@@ -6,7 +6,7 @@ come with Kafka are supported; values are resolved once, when a file is read.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from heliograph.config.declare.kinds import split_list
@@ -31,13 +31,35 @@ def declared_providers(file: str, top: Iterable[FileEntry]) -> dict[str, Provide
         raise ConfigError(f"{file}: config.providers: {error}") from None
 
 
-def resolve(text: str, providers: Mapping[str, Provider | None]) -> str:
+def resolve(text: str, providers: Mapping[str, Provider | None], keep_failing: bool = False) -> str:
+    """A reference without a value stays as it is. Raises `ValueError` if a provider fails, unless `keep_failing`."""
+
     def value(reference: re.Match[str]) -> str:
         provider = providers.get(reference[1])
-        provided = provider(reference[2] or "", reference[3]) if provider else None
+        try:
+            provided = provider(reference[2] or "", reference[3]) if provider else None
+        except ValueError:
+            if not keep_failing:
+                raise
+            provided = None
         return reference[0] if provided is None else provided
 
     return REFERENCE.sub(value, text)
+
+
+def unresolved(text: str, providers: Mapping[str, Provider | None]) -> Iterator[tuple[str, str]]:
+    """The references that stay as they are, each with the reason."""
+    for reference in REFERENCE.finditer(text):
+        if reference[1] not in providers:
+            yield reference[0], f"there is no '{reference[1]}' in config.providers"
+        elif (provider := providers[reference[1]]) is None:
+            yield reference[0], f"this version does not support the class of '{reference[1]}'"
+        else:
+            try:
+                if provider(reference[2] or "", reference[3]) is None:
+                    yield reference[0], f"'{reference[1]}' has no value for it"
+            except ValueError as error:
+                yield reference[0], str(error)
 
 
 def references(text: str) -> tuple[tuple[str, str], ...]:

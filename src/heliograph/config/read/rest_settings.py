@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from heliograph.config.declare import supported
-from heliograph.config.declare.kinds import TEXT, Kind, choice, split_list
+from heliograph.config.declare.kinds import NAMES, SECRET, TEXT, TLS_VERSIONS, Kind, choice
 from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ErrorCollector
@@ -22,14 +22,13 @@ from heliograph.model.rest_settings import (
     RestSettings,
 )
 from heliograph.model.secret import Secret
-from heliograph.model.security import JKS, PEM, PKCS12, KeyStore, TrustStore
+from heliograph.model.security import JKS, PEM, PKCS12, KeyStore, Tls, TrustStore
 
 T = TypeVar("T")
 _BASIC = "BasicAuthSecurityRestExtension"
 _HTTPS = "listeners.https."
 _LOGIN_CONFIG = re.compile(r"-Djava\.security\.auth\.login\.config=(?:\"([^\"]+)\"|'([^']+)'|(\S+))")
 _PASSWORD_FILE = re.compile(r"\bPropertyFileLoginModule\b[^;]*\bfile\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s;]+))")
-_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 
 
 def read_rest_settings(settings: Settings, options: RestOptions) -> RestSettings:
@@ -157,14 +156,15 @@ class _Reader:
             self._error(
                 f"{self._prefix}ssl.client.auth", f"no issuer is trusted: set {self._prefix}ssl.truststore.location"
             )
-        protocols = split_list(self._text("ssl.enabled.protocols")) or _PROTOCOLS
-        return ListenerTls(store, "", trust if auth != NONE else None, auth, protocols)
+        protocols = self._of_prefix("ssl.enabled.protocols", TLS_VERSIONS, ()) or Tls().protocols
+        suites = self._of_prefix("ssl.cipher.suites", NAMES, ())
+        return ListenerTls(store, "", trust if auth != NONE else None, auth, protocols, suites)
 
     def _text(self, name: str) -> str:
         return self._of_prefix(name, TEXT, "")
 
     def _secret(self, name: str) -> Secret | None:
-        return self._of_prefix(name, Kind("secret", Secret), None)
+        return self._of_prefix(name, SECRET, None)
 
     def _store_type(self, name: str) -> str:
         return self._of_prefix(name, choice(JKS, PKCS12, PEM), JKS)

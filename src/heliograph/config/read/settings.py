@@ -4,16 +4,17 @@ A bad value is reported with file, line and key. Values with references are quot
 value of a provider gets into a log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope, SettingLocation
 from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError, ConfigNotice, position
-from heliograph.config.read.entry import FileEntry, SettingKey, keys_of
-from heliograph.config.read.providers import Provider, references, resolve
+from heliograph.config.read.entry import FileEntry, SettingKey, keys_of, top_key
+from heliograph.config.read.providers import Provider, references, resolve, unresolved
 from heliograph.model.secret import Secret
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ T = TypeVar("T")
 class Settings:
     """`warnings` and `notes` are about the format; `resolve/review.py` adds those about the settings. `replaced` are
     entries that a later one of the same key has replaced; `names` are those of connectors, by source, target and
-    part."""
+    part. `may_lack_secrets`: what references refer to may be on another machine, as nothing is to run here."""
 
     file: str
     entries: Mapping[SettingKey, FileEntry]
@@ -33,6 +34,13 @@ class Settings:
     notes: tuple[ConfigNotice, ...] = ()
     replaced: tuple[FileEntry, ...] = ()
     names: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    may_lack_secrets: bool = False
+
+    @property
+    def is_of_connectors(self) -> bool:
+        """Whether connectors were joined to these settings, rather than an `mm2.properties` read."""
+        clusters = self.entries.get(top_key(CLUSTERS.name))
+        return clusters is not None and not clusters.line
 
     def find(
         self, setting: Setting[object], source: str, target: str, locations: tuple[SettingLocation, ...] | None = None
@@ -54,10 +62,15 @@ class Settings:
     def parse(self, setting: Setting[T], entry: FileEntry) -> T:
         # The text of a secret is in no variable of this function, which a traceback might show.
         try:
-            return setting.kind.parse(resolve(entry.reveal(), self.providers))
+            return setting.kind.parse(resolve(entry.reveal(), self.providers, self.may_lack_secrets))
         except ValueError as reason:
             quoted = str(entry.value) if isinstance(entry.value, Secret) else f"'{entry.value}'"
             raise self.error(entry, f"{quoted} {reason}{_hint(entry.reveal(), self.providers)}") from None
+
+    def unresolved(self, entry: FileEntry) -> Iterator[str]:
+        """A sentence for each of its references that is not resolved."""
+        for reference, reason in unresolved(entry.reveal(), self.providers):
+            yield f"{reference} is not resolved: {reason}"
 
     def of_flow(self, source: str, target: str) -> dict[str, str]:
         """The texts that a flow's connectors see: settings of flows at top level, and all settings of the flow itself.

@@ -14,7 +14,7 @@ from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve import review
+from heliograph.config.resolve import review, security
 from heliograph.config.resolve.flows import build_cluster, build_flow
 from heliograph.model.flow import HEARTBEAT, Cluster, Flow
 
@@ -75,10 +75,14 @@ def _assemble(settings: Settings, warnings: list[ConfigNotice], may_be_idle: boo
             enabled.append(build_flow(settings, *pair, errors))
         elif _emits_heartbeats(settings, *pair):
             heartbeat_only.append(replace(build_flow(settings, *pair, errors), parts=_ONLY_HEARTBEAT))
+    for built in (*heartbeat_only, *enabled):
+        for end in (built.source, built.target):
+            clusters[end.alias] = replace(clusters[end.alias], security=end.security)
     errors.raise_collected()
     if not enabled and not may_be_idle:
         raise ConfigError(_no_flow(settings))
     pairs = tuple((flow.source.alias, flow.target.alias) for flow in enabled)
+    warnings += dict.fromkeys(security.warnings(settings, pairs))
     return Deployment(
         settings.file,
         clusters,

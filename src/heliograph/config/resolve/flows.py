@@ -11,6 +11,7 @@ from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.settings import Settings
+from heliograph.config.resolve import security
 from heliograph.model import flow
 from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
@@ -21,9 +22,17 @@ T = TypeVar("T")
 def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollector) -> flow.Flow:
     """The flow is not to be used if there are `errors`."""
     read = _FlowReader(settings, source, target, errors)
+    pair = (source, target)
+    clients = {role: security.client(settings, role, pair, errors) for role in security.ROLES}
+    of_source = build_cluster(settings, source, pair, locations.OF_SOURCE, errors)
+    of_target = build_cluster(settings, target, pair, locations.OF_TARGET, errors)
+    of_source = security.secured(of_source, clients[security.SOURCE_ADMIN])
+    of_target = security.secured(of_target, clients[security.TARGET_ADMIN])
     return flow.Flow(
-        source=build_cluster(settings, source, (source, target), locations.OF_SOURCE, errors),
-        target=build_cluster(settings, target, (source, target), locations.OF_TARGET, errors),
+        source=of_source,
+        target=of_target,
+        reader=security.unless_equal(of_source, clients[security.SOURCE_CONSUMER]),
+        writer=security.unless_equal(of_target, clients[security.TARGET_PRODUCER]),
         parts=read.get(supported.PARTS),
         policy=_policy(read),
         topics=read.own_filter(supported.TOPIC_FILTER_CLASS)

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.catalogue import SettingMatch
 from heliograph.config.declare.kinds import PATTERNS
-from heliograph.config.declare.locations import DATA_PRODUCER, SOURCE_CONSUMER, TARGET_ADMIN, Scope
+from heliograph.config.declare.locations import DATA_PRODUCER, SECURITY, SOURCE_CONSUMER, TARGET_ADMIN, Scope
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
 from heliograph.config.messages import ConfigNotice
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.mm2_file import nearest_alias, split_at_setting
-from heliograph.config.read.providers import references
 from heliograph.config.read.settings import Settings
 
 
@@ -76,11 +75,8 @@ def _mistakes(settings: Settings, key: SettingKey, entry: FileEntry) -> Iterator
         yield _no_effect(settings, match.setting, key, entry)
         return
     yield from _overridden(settings, key, entry, match)
-    for reference, provider in references(entry.reveal()):
-        if provider not in settings.providers:
-            yield f"{entry.name}: {reference} is not resolved: there is no '{provider}' in config.providers"
-        elif settings.providers[provider] is None:
-            yield f"{entry.name}: {reference} is not resolved: this version does not support the class of '{provider}'"
+    if _reports_references(settings, match.setting):
+        yield from (f"{entry.name}: {text}" for text in settings.unresolved(entry))
     if match.setting is BOOTSTRAP_SERVERS and key.scope is Scope.TOP:
         without = [
             alias for alias in settings.aliases if SettingKey(Scope.CLUSTER, alias, key.name) not in settings.entries
@@ -90,6 +86,11 @@ def _mistakes(settings: Settings, key: SettingKey, entry: FileEntry) -> Iterator
             yield f"'{entry.name}' gives {', '.join(without)} the same address: write '{better}' and so on"
     if match.setting.kind is PATTERNS and " #" in entry.reveal():
         yield f"{entry.name}: the '#' is part of the last pattern: a comment needs a line of its own"
+
+
+def _reports_references(settings: Settings, setting: Setting[object]) -> bool:
+    """Those in settings of security that are used are errors, unless nothing is to run."""
+    return settings.may_lack_secrets or setting.where is not SECURITY
 
 
 def _may_be_for_own_class(settings: Settings, key: SettingKey) -> bool:

@@ -1,0 +1,1 @@
+"""How a connection becomes a secured one: key stores, TLS, SASL."""

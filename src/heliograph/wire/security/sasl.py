@@ -1,0 +1,202 @@
+"""Logging in with SASL: the mechanism's messages go to the broker in SaslAuthenticate requests."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from kafka.net.sasl.abc import SaslMechanism
+from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+from kafka.net.sasl.msk import AwsMskIamClient, SaslMechanismAwsMskIam
+from kafka.net.sasl.oauth import AbstractTokenProvider, SaslMechanismOAuth
+from kafka.net.sasl.plain import SaslMechanismPlain
+from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from heliograph.model.secret import Secret
+from heliograph.model.security import PLAIN, AwsIamLogin, KerberosLogin, OAuthLogin, PasswordLogin, Sasl
+from heliograph.wire.background import in_thread
+from heliograph.wire.errors import BrokerError
+from heliograph.wire.security.failures import NO_SASL, SecurityFailure
+from heliograph.wire.security.oauth_tokens import access_token, forget_token
+
+_UNSUPPORTED_MECHANISM = 33
+_ILLEGAL_STATE = 34
+_AUTHENTICATION_FAILED = 58
+_MOST_STEPS = 20
+
+Send: TypeAlias = Callable[[Any, int], Awaitable[Any]]  # a request and its newest version -> its response
+
+
+async def start_mechanism(sasl: Sasl, host: str) -> SaslMechanism:
+    """Gets what is needed to log in: a token, a ticket. Raises SecurityFailure."""
+    return await in_thread(lambda: _make(sasl, host))
+
+
+async def authenticate(send: Send, sasl: Sasl, mechanism: SaslMechanism) -> float:
+    """Logs in on a connection. Returns after how many seconds the broker wants that again, 0 for never. Raises
+    SecurityFailure."""
+    answer = await send(SaslHandshakeRequest(mechanism=sasl.mechanism), 1)
+    if answer.error_code == _UNSUPPORTED_MECHANISM:
+        enabled = ", ".join(answer.mechanisms) or "none"
+        raise SecurityFailure(f"sasl.mechanism: the broker does not support {sasl.mechanism}, but: {enabled}")
+    if answer.error_code == _ILLEGAL_STATE:
+        raise SecurityFailure(f"security.protocol: {NO_SASL}")
+    if answer.error_code:
+        raise BrokerError(answer.error_code)
+    lifetime = 0.0
+    for _ in range(_MOST_STEPS):
+        if mechanism.is_done():
+            break
+        message = await in_thread(mechanism.auth_bytes)
+        answer = await send(SaslAuthenticateRequest(auth_bytes=message), 1)
+        if answer.error_code:
+            raise _refused(sasl, answer.error_code, answer.error_message)
+        lifetime = (getattr(answer, "session_lifetime_ms", 0) or 0) / 1000
+        received = bytes(answer.auth_bytes)
+        if not (mechanism.is_done() and not received):  # the last answer of GSSAPI is empty
+            await _receive(mechanism, received, sasl)
+    if not (mechanism.is_done() and mechanism.is_authenticated()):
+        raise SecurityFailure(f"sasl.mechanism: the broker did not complete the login with {sasl.mechanism}")
+    return lifetime
+
+
+async def _receive(mechanism: SaslMechanism, received: bytes, sasl: Sasl) -> None:
+    try:
+        await in_thread(lambda: mechanism.receive(received))
+    except (ValueError, KeyError) as error:
+        # SCRAM proves the broker's knowledge of the password, too.
+        text = f"the broker's answer does not fit the login with {sasl.mechanism}: {error}"
+        raise SecurityFailure(f"sasl.jaas.config: {text}: check that this is the right cluster") from None
+
+
+def _refused(sasl: Sasl, code: int, message: str | None) -> Exception:
+    if code == _ILLEGAL_STATE:
+        return SecurityFailure(f"security.protocol: {NO_SASL}")
+    if code != _AUTHENTICATION_FAILED:
+        return BrokerError(code, message)
+    match sasl.login:
+        case PasswordLogin(username=name):
+            who, remedy = f"user {name}", "check user and password"
+        case OAuthLogin() as login:
+            forget_token(login)
+            who, remedy = f"client {login.client_id}" if login.client_id else "the token", "check issuer and audience"
+        case KerberosLogin(principal=name):
+            who, remedy = name or "the Kerberos ticket", "check principal and sasl.kerberos.service.name"
+        case AwsIamLogin():
+            who, remedy = "the AWS identity", "check its policy and the region"
+    said = f" ({message})" if message else ""
+    return SecurityFailure(f"sasl.jaas.config: the broker refuses {who} with {sasl.mechanism}{said}: {remedy}")
+
+
+def _make(sasl: Sasl, host: str) -> SaslMechanism:
+    match sasl.login:
+        case PasswordLogin() as login if sasl.mechanism == PLAIN:
+            return SaslMechanismPlain(sasl_plain_username=login.username, sasl_plain_password=login.password.reveal())
+        case PasswordLogin() as login:
+            return _Scram(login, sasl.mechanism)
+        case OAuthLogin() as login:
+            return SaslMechanismOAuth(sasl_oauth_token_provider=_Token(access_token(login), dict(login.extensions)))
+        case KerberosLogin() as login:
+            return _kerberos(login, host)
+        case AwsIamLogin() as login:
+            return _aws(login, host)
+
+
+class _Scram(SaslMechanismScram):  # type: ignore[misc]
+    def __init__(self, login: PasswordLogin, mechanism: str) -> None:
+        # A comma or an equals sign would end the name.
+        name = login.username.replace("=", "=3D").replace(",", "=2C")
+        super().__init__(
+            sasl_plain_username=name, sasl_plain_password=login.password.reveal(), sasl_mechanism=mechanism
+        )
+        if login.is_token:
+            self._scram_client = _TokenScramClient(name, login.password.reveal(), mechanism)
+
+
+class _TokenScramClient(ScramClient):  # type: ignore[misc]
+    """The broker looks for a delegation token instead of a user."""
+
+    def first_message(self) -> bytes:
+        extension = b",tokenauth=true"
+        message: bytes = super().first_message() + extension
+        self.auth_message += extension
+        return message
+
+
+class _Token(AbstractTokenProvider):  # type: ignore[misc]
+    def __init__(self, text: Secret, extensions: dict[str, str]) -> None:
+        self._text = text
+        self._extensions = extensions
+
+    def token(self) -> str:
+        return self._text.reveal()
+
+    def extensions(self) -> dict[str, str]:
+        return self._extensions
+
+
+def _kerberos(login: KerberosLogin, host: str) -> SaslMechanism:
+    try:
+        import gssapi  # optional
+    except (ImportError, OSError):
+        text = "GSSAPI needs the package gssapi: install it with pip install 'heliograph[gssapi]'"
+        raise SecurityFailure(f"sasl.mechanism: {text}") from None
+    try:
+        return _Kerberos(gssapi, login, host)
+    except gssapi.exceptions.GSSError as error:
+        text = f"there is no Kerberos ticket for {login.service_name}/{host}: {' '.join(str(error).split())}"
+        raise SecurityFailure(f"sasl.jaas.config: {text}: check principal and keytab, or run kinit") from None
+
+
+class _Kerberos(SaslMechanismGSSAPI):  # type: ignore[misc]
+    """kafka-python's mechanism with credentials of its own: several clusters may need several keytabs."""
+
+    def __init__(self, gssapi: Any, login: KerberosLogin, host: str) -> None:
+        self._is_done = self._is_authenticated = False
+        self.auth_id = f"{login.service_name}@{host}"
+        service = gssapi.Name(self.auth_id, name_type=gssapi.NameType.hostbased_service)
+        self.gssapi_name = service.canonicalize(gssapi.MechType.kerberos)
+        credentials = None
+        if login.keytab:
+            name = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
+            store = {"client_keytab": login.keytab, "ccache": f"MEMORY:{login.principal}"}
+            credentials = gssapi.Credentials(name=name, usage="initiate", store=store)
+        self._client_ctx = gssapi.SecurityContext(name=self.gssapi_name, creds=credentials, usage="initiate")
+        self._next_token = self._client_ctx.step(None)
+
+
+def _aws(login: AwsIamLogin, host: str) -> SaslMechanism:
+    try:
+        from botocore.session import Session  # optional
+    except ImportError:
+        text = "AWS_MSK_IAM needs the package botocore: install it with pip install 'heliograph[msk]'"
+        raise SecurityFailure(f"sasl.mechanism: {text}") from None
+    return _Aws(Session(profile=login.profile or None), login, host)
+
+
+class _Aws(SaslMechanismAwsMskIam):  # type: ignore[misc]
+    """kafka-python's mechanism with the profile and role of the settings."""
+
+    def __init__(self, session: Any, login: AwsIamLogin, host: str) -> None:
+        super().__init__(security_protocol="SASL_SSL", host=host)
+        self._session = session
+        self._login = login
+
+    def _build_client(self) -> AwsMskIamClient:
+        region = self._login.region or self._session.get_config_variable("region")
+        credentials = self._session.get_credentials()
+        if not region or credentials is None:
+            what = "credentials" if region else "region"
+            text = f"AWS' own settings have no {what}: set AWS_REGION and credentials, or awsProfileName"
+            raise SecurityFailure(f"sasl.jaas.config: {text}")
+        if self._login.role_arn:
+            credentials = self._assume_role(region)
+        frozen = credentials.get_frozen_credentials()
+        return AwsMskIamClient(self.host, frozen.access_key, frozen.secret_key, region, frozen.token)
+
+    def _assume_role(self, region: str) -> Any:
+        from botocore.credentials import Credentials
+
+        sts = self._session.create_client("sts", region_name=region)
+        name = self._login.session_name or "heliograph"
+        given = sts.assume_role(RoleArn=self._login.role_arn, RoleSessionName=name)["Credentials"]
+        return Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])

@@ -1,0 +1,342 @@
+"""From settings to the security of each client: TLS, logins, roles, and what is said about mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.config import ConfigError
+from heliograph.model.flow import Cluster
+from heliograph.model.secret import Secret
+from heliograph.model.security import (
+    UNSECURED,
+    AwsIamLogin,
+    KerberosLogin,
+    KeyStore,
+    Login,
+    OAuthLogin,
+    PasswordLogin,
+    Sasl,
+    Security,
+    Tls,
+    TrustStore,
+)
+
+from .files import flow, warnings
+
+KAFKA = "org.apache.kafka.common.security"
+PLAIN = f'{KAFKA}.plain.PlainLoginModule required username="me" password="hush";'
+SCRAM = f'{KAFKA}.scram.ScramLoginModule required username="me" password="hush";'
+OAUTH = f"{KAFKA}.oauthbearer.OAuthBearerLoginModule required"
+ENDPOINT = "A.sasl.oauthbearer.token.endpoint.url = https://login/token\n"
+STRIMZI = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
+
+
+def sasl(mechanism: str, jaas: str, protocol: str = "SASL_SSL", cluster: str = "A.") -> str:
+    login = f"{cluster}sasl.jaas.config = {jaas}\n" if jaas else ""
+    return f"{cluster}security.protocol = {protocol}\n{cluster}sasl.mechanism = {mechanism}\n{login}"
+
+
+def login(added: str) -> Login:
+    found = flow(added).source.security.sasl
+    assert found is not None
+    return found.login
+
+
+def errors(added: str) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        flow(added)
+    assert "hush" not in str(raised.value)
+    return list(raised.value.errors)
+
+
+def test_without_a_protocol_nothing_is_secured() -> None:
+    read = flow()
+    assert (read.source.security, read.target.security, read.reader, read.writer) == (UNSECURED, UNSECURED, None, None)
+
+
+def test_tls_is_read_as_kafka_names_it() -> None:
+    read = flow(
+        "A.security.protocol = ssl\nA.ssl.truststore.location = /a/trust.jks\nA.ssl.truststore.password = hush\n"
+        "A.ssl.keystore.location = /a/key.p12\nA.ssl.keystore.password = hush2\nA.ssl.keystore.type = PKCS12\n"
+        "A.ssl.key.password = hush3\nA.ssl.endpoint.identification.algorithm =\nA.ssl.enabled.protocols = TLSv1.2\n"
+        "A.ssl.cipher.suites = X, Y\n"
+    )
+    assert read.source.security == Security(
+        Tls(
+            TrustStore("JKS", "/a/trust.jks", Secret("hush")),
+            KeyStore("PKCS12", "/a/key.p12", Secret("hush2"), Secret("hush3")),
+            False,
+            ("TLSv1.2",),
+            ("X", "Y"),
+        )
+    )
+    assert read.target.security == UNSECURED
+    assert "hush" not in repr(read)
+
+
+def test_tls_without_any_store_trusts_what_the_system_trusts() -> None:
+    assert flow("security.protocol = SSL\n").target.security == Security(Tls())
+
+
+def test_certificates_and_keys_may_be_in_the_file() -> None:
+    read = flow(
+        "B.security.protocol = SSL\nB.ssl.truststore.type = PEM\nB.ssl.truststore.certificates = CA\n"
+        "B.ssl.keystore.type = PEM\nB.ssl.keystore.key = KEY\nB.ssl.keystore.certificate.chain = CHAIN\n"
+    )
+    assert read.target.security.tls == Tls(
+        TrustStore("PEM", certificates=Secret("CA")),
+        KeyStore("PEM", key=Secret("KEY"), certificate_chain=Secret("CHAIN")),
+    )
+
+
+def test_ssl_protocol_is_the_highest_version() -> None:
+    def versions(added: str) -> tuple[str, ...]:
+        tls = flow(f"security.protocol = SSL\n{added}").source.security.tls
+        assert tls is not None
+        return tls.protocols
+
+    assert versions("ssl.protocol = TLSv1.2\n") == ("TLSv1.2",)
+    assert versions("ssl.protocol = TLS\n") == ("TLSv1.2", "TLSv1.3")
+    assert versions("ssl.enabled.protocols = TLSv1.3\n") == ("TLSv1.3",)
+    assert errors("security.protocol = SSL\nssl.enabled.protocols = TLSv1.3\nssl.protocol = TLSv1.2\n") == [
+        "mm2.properties:6: ssl.enabled.protocols: allows only TLSv1.3, which is above ssl.protocol: change one of them"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "jaas", "expected"),
+    [
+        ("PLAIN", PLAIN, PasswordLogin("me", Secret("hush"))),
+        ("SCRAM-SHA-512", SCRAM, PasswordLogin("me", Secret("hush"))),
+        ("SCRAM-SHA-256", PLAIN, PasswordLogin("me", Secret("hush"))),
+        ("SCRAM-SHA-256", SCRAM.replace(";", ' tokenauth="true";'), PasswordLogin("me", Secret("hush"), True)),
+        ("PLAIN", PLAIN.replace("org.", "kafkashaded.org."), PasswordLogin("me", Secret("hush"))),
+        (
+            "GSSAPI",
+            'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="me@X" '
+            'serviceName="kfk";',
+            KerberosLogin("kfk", "me@X", "/k"),
+        ),
+        ("GSSAPI", "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;", KerberosLogin()),
+        ("AWS_MSK_IAM", "software.amazon.msk.auth.iam.IAMLoginModule required;", AwsIamLogin()),
+        (
+            "AWS_MSK_IAM",
+            'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="p" awsRoleArn="arn:aws:iam::1:role/r"'
+            ' awsRoleSessionName="s" awsStsRegion="eu-west-1";',
+            AwsIamLogin("eu-west-1", "p", "arn:aws:iam::1:role/r", "s"),
+        ),
+    ],
+)
+def test_a_login_is_read_for_each_mechanism(mechanism: str, jaas: str, expected: Login) -> None:
+    read = flow(sasl(mechanism, jaas))
+    assert read.source.security == Security(Tls(), Sasl(mechanism, expected))
+    assert flow(sasl(mechanism, jaas, "SASL_PLAINTEXT")).source.security.tls is None
+
+
+def test_the_service_name_of_kerberos_may_be_a_setting() -> None:
+    module = "com.sun.security.auth.module.Krb5LoginModule required;"
+    assert login(sasl("GSSAPI", module) + "A.sasl.kerberos.service.name = kfk\n") == KerberosLogin("kfk")
+
+
+OAUTH_CASES = [
+    (
+        f'{OAUTH} clientId="me" clientSecret="hush" scope="all" extension_logicalCluster="lkc-1";',
+        ENDPOINT + "A.sasl.login.connect.timeout.ms = 500\nA.sasl.oauthbearer.header.urlencode = true\n",
+        OAuthLogin(
+            "https://login/token",
+            "me",
+            Secret("hush"),
+            "all",
+            extensions=(("logicalCluster", "lkc-1"),),
+            connect_timeout=0.5,
+            url_encode_header=True,
+        ),
+    ),
+    (
+        f"{OAUTH};",
+        ENDPOINT + "A.sasl.oauthbearer.client.credentials.client.id = me\nA.sasl.login.refresh.window.factor = 0.5\n"
+        "A.sasl.oauthbearer.client.credentials.client.secret = hush\nA.sasl.oauthbearer.scope = all\n",
+        OAuthLogin("https://login/token", "me", Secret("hush"), "all", refresh_at=0.5),
+    ),
+    (
+        "",
+        ENDPOINT + "A.sasl.oauthbearer.client.credentials.client.id = me\n"
+        "A.sasl.oauthbearer.client.credentials.client.secret = hush\n",
+        OAuthLogin("https://login/token", "me", Secret("hush")),
+    ),
+    (
+        f'{OAUTH} clientId="me" clientSecret="hush" ssl.truststore.location="/ca.pem" ssl.truststore.type="PEM";',
+        ENDPOINT,
+        OAuthLogin("https://login/token", "me", Secret("hush"), tls=Tls(TrustStore("PEM", "/ca.pem"))),
+    ),
+    (
+        f"{OAUTH};",
+        "A.sasl.oauthbearer.token.endpoint.url = file:///var/run/a%20token\n",
+        OAuthLogin(token_location="/var/run/a token"),
+    ),
+    (
+        f'{OAUTH} oauth.client.id="me" oauth.client.secret="hush" oauth.token.endpoint.uri="https://sso/t" '
+        'oauth.scope="s" oauth.audience="a" oauth.ssl.truststore.location="/t.p12" oauth.ssl.truststore.type="PKCS12" '
+        'oauth.ssl.truststore.password="hush2" oauth.ssl.endpoint.identification.algorithm="" '
+        'oauth.read.timeout.seconds="60";',
+        f"A.sasl.login.callback.handler.class = {STRIMZI}\n",
+        OAuthLogin(
+            "https://sso/t",
+            "me",
+            Secret("hush"),
+            "s",
+            "a",
+            tls=Tls(TrustStore("PKCS12", "/t.p12", Secret("hush2")), verify_host=False),
+            read_timeout=60.0,
+        ),
+    ),
+    (f'{OAUTH} oauth.access.token="hush";', "", OAuthLogin(token=Secret("hush"))),
+    (f'{OAUTH} oauth.access.token.location="/t";', "", OAuthLogin(token_location="/t")),
+    (
+        f'{OAUTH} awsProfileName="p";',
+        "A.sasl.login.callback.handler.class = software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler\n",
+        AwsIamLogin(profile="p"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("jaas", "added", "expected"), OAUTH_CASES)
+def test_tokens_are_fetched_as_kafka_strimzi_and_amazon_write_it(jaas: str, added: str, expected: Login) -> None:
+    assert login(sasl("OAUTHBEARER", jaas) + added) == expected
+
+
+@pytest.mark.parametrize(
+    ("added", "says"),
+    [
+        (sasl("PLAIN", ""), ":5: A.security.protocol: SASL_SSL needs A.sasl.jaas.config, which is missing: write for"),
+        ("A.security.protocol = SASL_SSL\n", "Krb5LoginModule required useKeyTab=true"),
+        (
+            f"A.security.protocol = SASL_SSL\nA.sasl.jaas.config = {PLAIN}\n",
+            ":6: A.sasl.jaas.config: has PlainLoginModule, but sasl.mechanism is GSSAPI, the default: write "
+            "sasl.mechanism = PLAIN",
+        ),
+        (sasl("OAUTHBEARER", SCRAM), "has ScramLoginModule, but sasl.mechanism is OAUTHBEARER: write sasl.mechanism ="),
+        (sasl("PLAIN", "com.example.My required;"), "is not supported: supported are PlainLoginModule, ScramLogin"),
+        (sasl("PLAIN", "hush"), "A.sasl.jaas.config: does not end with ';'"),
+        (sasl("PLAIN", PLAIN + PLAIN), "has 2 login modules: write one"),
+        (sasl("PLAIN", "x.PlainLoginModule required username=me;"), "has no password"),
+        (sasl("OAUTHBEARER", f"{OAUTH};"), "needs sasl.oauthbearer.token.endpoint.url"),
+        (sasl("OAUTHBEARER", f'{OAUTH} unsecuredLoginStringClaim_sub="hush";'), "asks for an unsecured token"),
+        (sasl("OAUTHBEARER", f"{OAUTH};") + ENDPOINT, "has no clientId and clientSecret"),
+        (
+            sasl("OAUTHBEARER", f'{OAUTH} oauth.refresh.token="hush";'),
+            "has oauth.refresh.token, which is not",
+        ),
+        (sasl("OAUTHBEARER", f'{OAUTH} oauth.client.id="me";'), "needs oauth.token.endpoint.uri, oauth.client.id and"),
+        (
+            sasl("OAUTHBEARER", f"{OAUTH};") + "A.sasl.login.callback.handler.class = com.example.Mine\n",
+            ":8: A.sasl.login.callback.handler.class: Mine is not supported: supported are OAuthBearerLoginCallback",
+        ),
+        (
+            sasl("OAUTHBEARER", f"{OAUTH};") + "A.sasl.oauthbearer.jwt.retriever.class = x.JwtBearerJwtRetriever\n",
+            ":8: A.sasl.oauthbearer.jwt.retriever.class: JwtBearerJwtRetriever is not supported",
+        ),
+        (
+            "B.security.protocol = SSL\nB.ssl.keystore.location = /x\n",
+            ":6: B.ssl.keystore.location: needs ssl.keystore.password beside it",
+        ),
+        (
+            "B.security.protocol = SSL\nB.ssl.truststore.certificates = hush\n",
+            ":6: B.ssl.truststore.certificates: is PEM text, but ssl.truststore.type is JKS: write ssl.truststore.type",
+        ),
+        ("B.security.protocol = SSL\nB.ssl.keystore.key = hush\nB.ssl.keystore.type = PEM\n", "certificate.chain"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_what_to_write(added: str, says: str) -> None:
+    (error,) = errors(added)
+    assert error.startswith("mm2.properties:")
+    assert says in error
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    lines = [error.split(": ")[0] for error in errors(sasl("PLAIN", "hush") + sasl("PLAIN", "", cluster="B."))]
+    assert lines == ["mm2.properties:7", "mm2.properties:8"]
+
+
+def user(cluster: Cluster | None) -> str:
+    """Who logs in."""
+    assert cluster is not None
+    assert cluster.security.sasl is not None
+    assert isinstance(cluster.security.sasl.login, PasswordLogin)
+    return cluster.security.sasl.login.username
+
+
+def as_user(prefix: str, name: str) -> str:
+    return prefix + "sasl.jaas.config = " + PLAIN.replace('"me"', name) + "\n"
+
+
+BASE = "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\n"
+
+
+def test_a_cluster_has_the_top_levels_login_unless_it_has_its_own() -> None:
+    read = flow(BASE + as_user("", "all") + as_user("B.", "b"))
+    assert (user(read.source), user(read.target), read.reader, read.writer) == ("all", "b", None, None)
+
+
+@pytest.mark.parametrize(
+    ("added", "users"),
+    [
+        (as_user("A.consumer.", "c"), ("a", "c", "b", None)),
+        (as_user("A.admin.", "x"), ("x", "a", "b", None)),
+        (as_user("B.producer.", "p"), ("a", None, "b", "p")),
+        (as_user("B.admin.", "x"), ("a", None, "x", "b")),
+        (as_user("B.producer.", "p") + as_user("A->B.producer.override.", "o"), ("a", None, "b", "o")),
+        (as_user("A.consumer.", "c") + as_user("A->B.source.consumer.", "s"), ("a", "s", "b", None)),
+        (as_user("A->B.source.admin.", "x"), ("x", "a", "b", None)),
+        (as_user("A->B.target.admin.", "x"), ("a", None, "x", "b")),
+        # MM2's driver repeats a cluster's security for each of its clients, so these lose.
+        (as_user("A->B.consumer.", "lost") + as_user("A->B.admin.", "lost"), ("a", None, "b", None)),
+        (as_user("A->B.source.cluster.", "lost"), ("a", None, "b", None)),
+    ],
+)
+def test_each_client_may_log_in_as_another(added: str, users: tuple[str | None, ...]) -> None:
+    read = flow(BASE + as_user("A.", "a") + as_user("B.", "b") + added)
+    clients = (read.source, read.reader, read.target, read.writer)
+    assert tuple(None if cluster is None else user(cluster) for cluster in clients) == users
+
+
+def test_settings_of_a_flow_apply_where_its_cluster_has_none() -> None:
+    of_flow = as_user("A->B.source.cluster.", "s") + as_user("A->B.target.cluster.", "t")
+    read = flow(BASE + of_flow + as_user("B.producer.", "p") + "B->A.emit.heartbeats.enabled = false\n")
+    assert (user(read.source), user(read.target), read.reader, user(read.writer)) == ("s", "t", None, "p")
+
+
+def test_settings_that_the_protocol_leaves_without_effect_are_warned_about() -> None:
+    assert warnings(as_user("A.", "a") + "ssl.truststore.location = /x\nB.security.protocol = SSL\n") == [
+        "mm2.properties:5: A.sasl.jaas.config has no effect: security.protocol is PLAINTEXT, the default"
+    ]
+    assert warnings("B.security.protocol = SSL\n" + as_user("B.", "b")) == [
+        "mm2.properties:6: B.sasl.jaas.config has no effect: security.protocol is SSL"
+    ]
+
+
+def test_a_password_in_clear_text_is_warned_about() -> None:
+    assert warnings(sasl("PLAIN", PLAIN, "SASL_PLAINTEXT")) == [
+        "mm2.properties:5: A.security.protocol: the password is sent in clear text: SASL_SSL encrypts it"
+    ]
+    assert warnings(sasl("SCRAM-SHA-512", SCRAM, "SASL_PLAINTEXT")) == []
+
+
+def test_a_flows_own_setting_without_a_client_is_warned_about() -> None:
+    (warning,) = warnings("A->B.security.protocol = SSL\n")
+    assert "'A->B.security.protocol' has no effect: security.protocol is read from" in warning
+
+
+def test_a_reference_that_is_not_resolved_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    jaas = PLAIN.replace("hush", "${env:NOT_SET}")
+    assert errors(sasl("PLAIN", jaas)) == [
+        "mm2.properties:7: A.sasl.jaas.config: ${env:NOT_SET} is not resolved: there is no 'env' in config.providers"
+    ]
+    env = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+    declared = f"config.providers = env\nconfig.providers.env.class = {env}\n"
+    assert errors(declared + sasl("PLAIN", jaas)) == [
+        "mm2.properties:9: A.sasl.jaas.config: ${env:NOT_SET} is not resolved: 'env' has no value for it"
+    ]
+    monkeypatch.setenv("NOT_SET", "now it is")
+    assert login(declared + sasl("PLAIN", jaas)) == PasswordLogin("me", Secret("now it is"))
