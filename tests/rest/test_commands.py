@@ -1,6 +1,7 @@
 """The commands that call the REST API log in with a file or the environment, over TLS."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 from heliograph.cli import app
 from heliograph.model.rest_settings import REQUIRED, Listener, ListenerTls, RestSettings
 from heliograph.model.security import PEM, KeyStore, TrustStore
+from monitoring.test_troubleshooting import blocks
 from rest.certificates import Issuer, issuer
 from rest.served_app import serving
 
@@ -97,6 +99,36 @@ def test_a_login_without_tls_is_warned_about() -> None:
     )
     assert "the login is sent to http://host.invalid:1 without TLS; use https://" in done.output
     assert "a-token" not in done.output
+
+
+def test_refusals_are_those_of_the_troubleshooting_page(tmp_path: Path) -> None:
+    ca = issuer(tmp_path)
+    users, roles = tmp_path / "users", tmp_path / "roles"
+    users.write_text("bob=builder\n")
+    roles.write_text("bob=viewer\n")
+    (tmp_path / "right").write_text("user=bob\npassword=builder\n")
+    (tmp_path / "wrong").write_text("user=bob\npassword=guess\n")
+    tls = ListenerTls(KeyStore(PEM, str(ca.issue(tmp_path / "server.pem", "localhost"))))
+    listeners = (Listener("127.0.0.1", 0, tls),)
+    with serving(RestSettings(listeners, users=str(users), roles=str(roles))) as client:
+
+        def said(*arguments: str) -> str:
+            return CliRunner().invoke(app, [*arguments, "--rest", client.url]).output
+
+        ca_option = ("--ca", str(ca.file))
+        outputs = (
+            said("connectors", *ca_option),
+            said("connectors", *ca_option, "--credentials", str(tmp_path / "wrong")),
+            said("pause", "ab", *ca_option, "--credentials", str(tmp_path / "right")),
+            said("connectors"),
+        )
+    page = blocks()["The REST API refuses a call"]
+    assert "".join(map(_same, outputs)).strip() == _same(page)
+
+
+def _same(text: str) -> str:
+    """Without the numbers of ports and of lines in Python's own source."""
+    return re.sub(r"_ssl\.c:\d+|127\.0\.0\.1:\d+", "", text)
 
 
 def test_a_client_certificate_is_a_login(tmp_path: Path) -> None:

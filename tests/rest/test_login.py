@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from typer.testing import CliRunner
 
 from heliograph.cli import app
-from heliograph.model.rest_settings import Jwks, RestSettings
+from heliograph.model.rest_settings import Jwks, Listener, RestSettings
 from heliograph.model.secret import Secret
 from heliograph.rest.authentication import Authenticator
 from heliograph.rest.json_web_tokens import KeySetUnavailable, TokenChecker
@@ -133,6 +133,8 @@ AB, CD = "/heliograph/v1/flows/A-%3EB", "/heliograph/v1/flows/C-%3ED"
         ("GET", "/connectors", "viewer operator tenant reader"),
         ("GET", "/health", "viewer operator tenant reader"),
         ("GET", "/connector-plugins", "viewer operator tenant reader"),
+        ("GET", "/connector-plugins/MirrorSourceConnector/config", "viewer operator tenant reader"),
+        ("PUT", "/connector-plugins/MirrorSourceConnector/config/validate", "operator tenant"),
         ("GET", "/connectors/ab/config", "viewer operator tenant reader"),
         ("GET", "/connectors/cd/config", "viewer operator"),
         ("GET", f"{AB}", "viewer operator tenant reader"),
@@ -362,3 +364,29 @@ def test_keys_are_fetched_when_they_are_needed_and_not_for_each_unknown_key() ->
 
     with _publishing(provider) as url:
         asyncio.run(main(url))
+
+
+# --- the log ------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_names_who_changes_something_and_refused_logins(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "heliograph.rest")
+    with serving(RestSettings(users=_file(tmp_path, "users", "alice=wonder"))) as client:
+        assert client.as_user("alice", "wonder")("PUT", "/connectors/ab/pause").status == 202
+        assert client.as_user("alice", "wonder")("GET", "/connectors").status == 200
+        assert client.as_user("alice", "guess")("GET", "/connectors").status == 401
+    assert [record.getMessage() for record in caplog.records if record.name == "heliograph.rest.gate"] == [
+        "alice calls PUT /connectors/ab/pause",
+        "a login to the REST API from 127.0.0.1 is refused: name, password or token is wrong",
+    ]
+    assert "guess" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True), ("", False), ("127.example", False)],
+)
+def test_a_loopback_address_is_known_by_its_number(host: str, is_loopback: bool) -> None:
+    assert Listener(host, 1).is_loopback is is_loopback

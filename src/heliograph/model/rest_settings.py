@@ -5,6 +5,7 @@ without a restart.
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from heliograph.model.security import KeyStore, TrustStore
 
@@ -36,7 +37,10 @@ class Listener:
 
     @property
     def is_loopback(self) -> bool:
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Authenticator:
         self._checker = TokenChecker(settings.jwks) if settings.jwks is not None else None
         self._remembered: set[bytes] = set()
         self._own_key = os.urandom(32)
-        self._no_password = Secret(hashed(Secret(os.urandom(16).hex())))
+        self._no_password = Secret(hashed(Secret(os.urandom(16).hex()))) if settings.users else Secret("")
         self._hashing = asyncio.Semaphore(2)
 
     @property

@@ -12,6 +12,7 @@ from math import ceil
 from typing import Any
 from urllib.parse import urlsplit
 
+from heliograph.config.messages import one_line
 from heliograph.model.rest_settings import RestSettings
 from heliograph.rest.authentication import Authenticator
 from heliograph.rest.http_connection import CERTIFICATE_SUBJECT
@@ -99,10 +100,14 @@ class Gate:
         caller = await self._caller(scope)
         if caller is None:
             self._rate.wait(address, _WRONG_LOGIN_COST)
+            if _header(scope, b"authorization"):
+                log.info("a login to the REST API from %s is refused: name, password or token is wrong", address)
             challenges = [("www-authenticate", challenge) for challenge in self._authenticator.challenges]
             raise Refused(401, "User cannot access the resource.", *challenges)
         if reason := refusal(caller, scope["method"], scope["path"], self._flow_of_connector):
             raise Refused(403, reason)
+        if caller.name and scope["method"] not in _READING:
+            log.info("%s calls %s %s", one_line(caller.name), scope["method"], one_line(scope["path"]))
         scope.setdefault("state", {})[CALLER] = caller
 
     async def _caller(self, scope: Scope) -> Caller | None:

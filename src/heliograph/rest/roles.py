@@ -14,7 +14,6 @@ _FOR_EVERYONE = {
     ("GET", "/health"),
     ("GET", "/connectors"),
     ("POST", "/connectors"),
-    ("GET", "/connector-plugins"),
     ("GET", "/heliograph/v1/flows"),
     ("GET", "/heliograph/v1/events"),
     ("GET", "/heliograph/v1/docs"),
@@ -69,12 +68,14 @@ def refusal(caller: Caller, method: str, path: str, flow_of_connector: Callable[
         return f"{caller.name} is no {role} of {flow}"
     if flow is not None or (method, path) in _FOR_EVERYONE or _is_new_connector(method, path, flow_of_connector):
         return ""
+    if _is_about_plugins(method, path) and (method in _READING or caller.operates):
+        return ""
     return f"{caller.name} is no {role} of all flows"
 
 
 def _flow(path: str, flow_of_connector: Callable[[str], str | None]) -> str | None:
     """The flow that a path is about; None if it is about none."""
-    parts = path.split("/")[1:]
+    parts = path.split("/")[1:] or [""]  # a client may send a path without a slash
     if parts[0] == "connectors" and len(parts) > 1:
         return flow_of_connector(parts[1])
     if parts[:3] == [*_OWN, "flows"] and len(parts) > 3:
@@ -82,9 +83,15 @@ def _flow(path: str, flow_of_connector: Callable[[str], str | None]) -> str | No
     return None
 
 
+def _is_about_plugins(method: str, path: str) -> bool:
+    """Plugins are the same for all flows, and to validate a config changes nothing."""
+    is_validation = method == "PUT" and path.endswith("/config/validate")
+    return path.startswith("/connector-plugins") and (method in _READING or is_validation)
+
+
 def _is_new_connector(method: str, path: str, flow_of_connector: Callable[[str], str | None]) -> bool:
     """A request about a connector that does not exist: nothing is answered but 404, or it is created."""
-    parts = path.split("/")[1:]
+    parts = path.split("/")[1:] or [""]
     is_put = (method, len(parts), parts[-1]) == ("PUT", 3, "config")
     is_connector = parts[0] == "connectors" and len(parts) > 1 and flow_of_connector(parts[1]) is None
     return is_connector and (method in _READING or is_put)
