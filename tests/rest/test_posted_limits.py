@@ -9,6 +9,7 @@ from heliograph.config.resolve.posted_limits import refusals
 from heliograph.model.rest_settings import CLASSES, FILES, PROVIDERS, RestSettings
 from rest.served_app import config, serving
 
+WORKER = {"config.providers": "declared"}
 STRIMZI_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 
 
@@ -17,10 +18,12 @@ STRIMZI_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginMo
     [
         ("replication.policy.class", "os.path.Policy", CLASSES),
         ("replication.policy.class", "com.example.Policy", CLASSES),
-        ("topic.filter.class", "${env:CLASS}", CLASSES),
+        ("topic.filter.class", "${declared:CLASS}", CLASSES),
         ("group.filter.class", "a.B", CLASSES),
         ("config.property.filter.class", "a.B", CLASSES),
         ("config.providers", "file", PROVIDERS),
+        ("topics", "${env:AWS_SECRET_ACCESS_KEY}", PROVIDERS),
+        ("sasl.jaas.config", 'x required password="${file:/etc/secrets:password}";', PROVIDERS),
         ("config.providers.file.class", "org.apache.kafka.common.config.provider.FileConfigProvider", PROVIDERS),
         ("source.cluster.config.providers.file.param.allowed.paths", "/", PROVIDERS),
         ("sasl.oauthbearer.token.endpoint.url", "file:///etc/passwd", FILES),
@@ -34,11 +37,11 @@ STRIMZI_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginMo
 def test_what_reaches_into_this_machine_needs_to_be_allowed(name: str, value: str, kind: str) -> None:
     given = {name: value}
     others = {CLASSES, PROVIDERS, FILES} - {kind}
-    (reason,) = refusals(given, {}, others).values()
+    (reason,) = refusals(given, {}, others, WORKER).values()
     assert reason.endswith(f"unless heliograph.rest.allow contains '{kind}'")
-    assert refusals(given, {}, {kind}) == {}
-    assert refusals(given, given, ()) == {}, "what the connector already has may stay"
-    assert refusals(given, {name: "before"}, ()) == {name: reason.replace(kind, kind)}
+    assert refusals(given, {}, {kind}, WORKER) == {}
+    assert refusals(given, given, (), WORKER) == {}, "what the connector already has may stay"
+    assert refusals(given, {name: "before"}, (), WORKER) == {name: reason}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,7 @@ def test_what_reaches_into_this_machine_needs_to_be_allowed(name: str, value: st
         ("replication.policy.class", "IdentityReplicationPolicy"),
         ("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"),
         ("topic.filter.class", "org.apache.kafka.connect.mirror.DefaultTopicFilter"),
-        ("topics", "${file:/secrets:topics}"),
+        ("topics", "${declared:/secrets:topics}"),
         ("ssl.truststore.location", "/etc/stores/truststore.jks"),
         ("ssl.keystore.location", "/etc/stores/keystore.p12"),
         ("sasl.jaas.config", f'{STRIMZI_LOGIN} oauth.client.id="me" oauth.token.endpoint.uri="https://h/token";'),
@@ -57,7 +60,7 @@ def test_what_reaches_into_this_machine_needs_to_be_allowed(name: str, value: st
     ],
 )
 def test_what_connect_users_post_is_accepted(name: str, value: str) -> None:
-    assert refusals({name: value}, {}, ()) == {}
+    assert refusals({name: value}, {}, (), WORKER) == {}
 
 
 def test_a_class_is_imported_only_if_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

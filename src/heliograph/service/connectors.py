@@ -167,7 +167,7 @@ class Connectors(ConnectorView):
 
     def refusals(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
         """The settings that a posted config of this name may not contain, with the reasons."""
-        return refusals(given, self._config_until_now(name), self._allowed)
+        return refusals(given, self._config_until_now(name), self._allowed, self.worker.settings)
 
     def _config_until_now(self, name: str) -> Mapping[str, str]:
         return self._wanted[name].config if name in self._wanted else {}
