@@ -12,6 +12,7 @@ from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.kernels import loading
 from logs import Log, Pair
 from process_starters import starts_processes
+from secured import SecuredPair, start_secured
 
 _numbers = itertools.count(1)
 _LONG = {"faults", "monitoring", "rest", "running"}
@@ -45,6 +46,11 @@ def pair(sandbox: Sandbox) -> Pair:
     spec = ClusterSpec(settings=settings, fast_start=True)
     a, b = sandbox.start({"A": spec, "B": spec})
     return Pair(Log(a.bootstrap), Log(b.bootstrap))
+
+
+@pytest.fixture(scope="session")
+def secured(sandbox: Sandbox) -> SecuredPair:
+    return start_secured(sandbox)
 
 
 @pytest.fixture

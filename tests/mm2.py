@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,14 +55,14 @@ def mirror_maker(properties: Path) -> Iterator[MirrorMaker]:
 class JavaClient:
     """Calls `RemoteClusterUtils` of MM2's released jar."""
 
-    def __init__(self) -> None:
+    def __init__(self, flags: Sequence[str] = ()) -> None:
         (py4j,) = Path(_find_spark_home(), "jars").glob("py4j-*.jar")
         port = launch_gateway(
             jarpath=str(py4j),
             classpath=mirror_maker_classpath(),
             java_path=find_java().executable,
             die_on_exit=True,
-            javaopts=["-Xmx128m"],
+            javaopts=["-Xmx128m", *flags],
         )
         self._gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
         self._jvm = self._gateway.jvm
@@ -73,6 +73,14 @@ class JavaClient:
 
     def __exit__(self, *_: object) -> None:
         self._gateway.shutdown()
+
+    def topics(self, settings: Mapping[str, str]) -> set[str]:
+        """As Kafka's admin client lists them. Raises Py4JJavaError if it cannot connect."""
+        admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(dict(settings))
+        try:
+            return set(admin.listTopics().names().get())
+        finally:
+            admin.close()
 
     def heartbeat_topics(self, bootstrap: str) -> set[str]:
         return set(self._utils.heartbeatTopics(self._settings(bootstrap)))

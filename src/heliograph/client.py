@@ -9,18 +9,27 @@ Heliograph or MM2 has written them. Each call connects, reads and disconnects; i
     standby = MirrorClient("standby:9092")
     for (topic, partition), at in standby.remote_consumer_offsets("billing", "primary").items():
         consumer.seek(TopicPartition(topic, partition), at.offset)
+
+A secured cluster needs Kafka's settings for its clients, as a mapping or as a properties file:
+
+    MirrorClient("standby:9093", config={"security.protocol": "SSL", "ssl.truststore.location": "/etc/kafka/trust.jks"})
+    MirrorClient("standby:9093", config="/etc/kafka/client.properties")
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from heliograph.config import ConfigError
 from heliograph.config.declare.kinds import ADDRESSES
+from heliograph.config.resolve.client_config import client_security
 from heliograph.model.flow import Cluster
 from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.partitions import TopicPartition
 from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, hops
+from heliograph.model.security import UNSECURED
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed
 from heliograph.wire.errors import WireError
@@ -28,6 +37,7 @@ from heliograph.wire.records import own_topic, read_kind
 
 __all__ = [
     "Committed",
+    "ConfigError",
     "MirrorClient",
     "WireError",
     "checkpoint_topics",
@@ -39,17 +49,25 @@ __all__ = [
 
 T = TypeVar("T")
 Servers = str | Sequence[str]
+Config = Mapping[str, str] | str | os.PathLike[str]
 
 
 class MirrorClient:
     """Reads one cluster. `IdentityReplicationPolicy` needs the alias of the source."""
 
     def __init__(
-        self, bootstrap_servers: Servers, policy: ReplicationPolicy | None = None, request_timeout: float = 30.0
+        self,
+        bootstrap_servers: Servers,
+        policy: ReplicationPolicy | None = None,
+        request_timeout: float = 30.0,
+        config: Config | None = None,
     ) -> None:
-        """`bootstrap_servers` is "host:port"; several are separated by commas, or a list."""
+        """`bootstrap_servers` is "host:port"; several are separated by commas, or a list. `config` are Kafka's settings
+        of TLS and SASL, or a properties file that has them; others are ignored. Raises `ConfigError`."""
         self.policy = DefaultReplicationPolicy() if policy is None else policy
-        self._cluster = Cluster("", _addresses(bootstrap_servers), "heliograph-client", request_timeout)
+        security = UNSECURED if config is None else client_security(config)
+        addresses = _addresses(bootstrap_servers)
+        self._cluster = Cluster("", addresses, "heliograph-client", request_timeout, security)
 
     def heartbeat_topics(self) -> set[str]:
         """The heartbeats topics of this cluster: its own, and those that were copied to it."""
@@ -129,20 +147,31 @@ class MirrorClient:
         return asyncio.run(main())
 
 
-def heartbeat_topics(bootstrap_servers: Servers, policy: ReplicationPolicy | None = None) -> set[str]:
-    return MirrorClient(bootstrap_servers, policy).heartbeat_topics()
+def heartbeat_topics(
+    bootstrap_servers: Servers, policy: ReplicationPolicy | None = None, config: Config | None = None
+) -> set[str]:
+    return MirrorClient(bootstrap_servers, policy, config=config).heartbeat_topics()
 
 
-def checkpoint_topics(bootstrap_servers: Servers, policy: ReplicationPolicy | None = None) -> set[str]:
-    return MirrorClient(bootstrap_servers, policy).checkpoint_topics()
+def checkpoint_topics(
+    bootstrap_servers: Servers, policy: ReplicationPolicy | None = None, config: Config | None = None
+) -> set[str]:
+    return MirrorClient(bootstrap_servers, policy, config=config).checkpoint_topics()
 
 
-def upstream_clusters(bootstrap_servers: Servers, policy: ReplicationPolicy | None = None) -> set[str]:
-    return MirrorClient(bootstrap_servers, policy).upstream_clusters()
+def upstream_clusters(
+    bootstrap_servers: Servers, policy: ReplicationPolicy | None = None, config: Config | None = None
+) -> set[str]:
+    return MirrorClient(bootstrap_servers, policy, config=config).upstream_clusters()
 
 
-def replication_hops(bootstrap_servers: Servers, upstream_alias: str, policy: ReplicationPolicy | None = None) -> int:
-    return MirrorClient(bootstrap_servers, policy).replication_hops(upstream_alias)
+def replication_hops(
+    bootstrap_servers: Servers,
+    upstream_alias: str,
+    policy: ReplicationPolicy | None = None,
+    config: Config | None = None,
+) -> int:
+    return MirrorClient(bootstrap_servers, policy, config=config).replication_hops(upstream_alias)
 
 
 def translate_offsets(
@@ -151,9 +180,10 @@ def translate_offsets(
     group: str,
     timeout: float = 30.0,
     policy: ReplicationPolicy | None = None,
+    config: Config | None = None,
 ) -> dict[TopicPartition, Committed]:
     """As `MirrorClient.remote_consumer_offsets`; the alias comes first, as in MM2's call of this name."""
-    return MirrorClient(bootstrap_servers, policy).remote_consumer_offsets(group, remote_alias, timeout)
+    return MirrorClient(bootstrap_servers, policy, config=config).remote_consumer_offsets(group, remote_alias, timeout)
 
 
 def _addresses(servers: Servers) -> tuple[tuple[str, int], ...]:

@@ -81,8 +81,30 @@ A->B.emit.heartbeats.interval.seconds = 8
 emit.heartbeats.enabled = true
 B->A.emit.heartbeats.enabled = false
 """
+JAAS = 'sasl.jaas.config = x.PlainLoginModule required username="{}" password="${{env:TASKS}}";'
+SECURED = f"""\
+{LEAST}B->A.emit.heartbeats.enabled = false
+config.providers = env
+security.protocol = SASL_SSL
+B.ssl.enabled.protocols = TLSv1.2
+sasl.mechanism = PLAIN
+A.ssl.truststore.location = /a.jks
+{JAAS.format("all")}
+B.{JAAS.format("b")}
+A.consumer.{JAAS.format("consumer")}
+A.admin.{JAAS.format("admin")}
+B.producer.{JAAS.format("producer")}
+A->B.producer.override.ssl.protocol = TLSv1.2
+A->B.source.admin.ssl.protocol = TLSv1.2
+A->B.consumer.{JAAS.format("lost")}
+A->B.admin.{JAAS.format("lost")}
+A->B.source.cluster.{JAAS.format("lost")}
+A->B.target.cluster.ssl.cipher.suites = X
+A->B.admin.ssl.cipher.suites = Y
+"""
 FILES = {
     "least": LEAST,
+    "secured": SECURED,
     "full": FULL,
     "quiet": LEAST + "emit.heartbeats.enabled = false\n",
     "identity": LEAST + "replication.policy.class = IdentityReplicationPolicy\nreplication.policy.separator =\n",

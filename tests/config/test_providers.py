@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -84,11 +88,87 @@ def test_the_value_of_a_provider_is_not_in_an_error(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unsupported_provider_class_is_warned_about_where_it_is_used() -> None:
-    declared = "config.providers = vault\nconfig.providers.vault.class = com.example.Vault\n"
+    declared = "config.providers = vault\nconfig.providers.vault.class = com.example.Other\n"
     assert warnings(declared) == []
     assert warnings(declared + "client.id = ${vault:a:b}\n") == [
         "mm2.properties:7: client.id: ${vault:a:b} is not resolved: this version does not support the class of 'vault'"
     ]
+
+
+@pytest.mark.parametrize("name", ["env", "strimzienv"])
+def test_a_provider_with_a_usual_name_needs_no_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAME", "us")
+    assert flow(f"config.providers = {name}\nclient.id = ${{{name}:NAME}}\n").source.client_id == "us"
+
+
+def test_kubernetes_secrets_and_config_maps_are_files_below_their_mount(tmp_path: Path) -> None:
+    (tmp_path / "a-user").mkdir()
+    (tmp_path / "a-user" / "id").write_text("us\n")
+    maps = "io.strimzi.kafka.KubernetesConfigMapConfigProvider"
+    declared = f"config.providers = secrets, maps\nconfig.providers.maps.class = {maps}\n"
+    mount = f"heliograph.secrets.dir = {tmp_path}\n"
+    for reference in (
+        "${secrets:ns/a-user:id}",
+        "${secrets:a-user:id}",
+        "${maps:ns/a-user:id}",
+        "${secrets:a-user:i?}",
+    ):
+        assert flow(declared + mount + f"client.id = {reference}\n").source.client_id == "us"
+    for reference, says in (
+        ("${secrets:a-user:no}", "a-user/no, which does not exist"),
+        ("${secrets:..:id}", "is not of the form"),
+        ("${secrets:a-user:../id}", "is not of the form"),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            flow(declared + mount + f"client.id = {reference}\n")
+        assert says in str(raised.value)
+    with pytest.raises(ConfigError, match=r"set heliograph\.secrets\.dir to the directory where it is mounted"):
+        flow(declared + "client.id = ${secrets:ns/a-user:id}\n")
+
+
+class _Vault(BaseHTTPRequestHandler):
+    """Version 1 at `kv`, version 2 at `secret`."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        found = {
+            "/v1/kv/kafka": {"id": "one"},
+            "/v1/secret/data/kafka": {"data": {"id": "two"}, "metadata": {"version": 3}},
+        }.get(self.path)
+        status = 403 if self.headers["X-Vault-Token"] != "hush" else 404 if found is None else 200
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps({"data": found}).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_vault_is_asked_over_http(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Vault) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        declared = (
+            "config.providers = vault\nconfig.providers.vault.class = com.example.VaultConfigProvider\n"
+            f"config.providers.vault.param.vault.address = http://127.0.0.1:{server.server_address[1]}\n"
+        )
+        monkeypatch.setenv("VAULT_TOKEN", "hush")
+        for path, value in (("kv/kafka", "one"), ("secret/kafka", "two"), ("secret/data/kafka", "two")):
+            assert flow(declared + f"client.id = ${{vault:{path}:id}}\n").source.client_id == value
+        with pytest.raises(ConfigError, match="refers to 'secret/other', which Vault does not have"):
+            flow(declared + "client.id = ${vault:secret/other:id}\n")
+        monkeypatch.setenv("VAULT_TOKEN", "wrong-hush")
+        with pytest.raises(ConfigError, match="answers 403") as raised:
+            flow(declared + "client.id = ${vault:kv/kafka:id}\n")
+        assert "hush" not in str(raised.value)
+        monkeypatch.delenv("VAULT_TOKEN")
+        (tmp_path / "token").write_text("hush\n")
+        file = f"config.providers.vault.param.vault.token.file = {tmp_path}/token\n"
+        assert flow(declared + file + "client.id = ${vault:kv/kafka:id}\n").source.client_id == "one"
+        server.shutdown()
+    with pytest.raises(ConfigError, match="refers to Vault, which cannot be read at http"):
+        flow(declared + file + "client.id = ${vault:kv/kafka:id}\n")
 
 
 def test_several_references_in_one_value_and_colons_in_keys() -> None:

@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import pytest
@@ -19,8 +20,12 @@ from heliograph.config.declare.setting import Setting
 from heliograph.config.read.mm2_file import from_properties
 from heliograph.config.read.properties import parse
 from heliograph.config.read.tree import json_tree, yaml_trees
+from heliograph.config.resolve import posted
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.resolve.posted import connector
+from heliograph.config.show.convert import FORMATS, convert
+from heliograph.config.show.outline import outline
+from heliograph.config.show.projection import connectors
 from heliograph.model.secret import HIDDEN, Secret
 
 from .files import FILE, MINIMAL
@@ -125,6 +130,66 @@ def test_no_form_of_a_properties_file_shows_it(prefix: str, name: str, text: str
     assert text not in repr(read)
     if name != "heliograph.notify.webhook":
         assert text not in repr(assemble(read))
+
+
+SECURED = """\
+security.protocol = SASL_SSL
+sasl.mechanism = {mechanism}
+ssl.truststore.password = {text}
+ssl.keystore.location = /k
+ssl.keystore.password = {text}
+ssl.key.password = {text}
+sasl.oauthbearer.token.endpoint.url = https://login/token
+"""
+LOGINS = {
+    "PLAIN": 'x.PlainLoginModule required username="me" password="{}";',
+    "OAUTHBEARER": 'x.OAuthBearerLoginModule required clientId="me" clientSecret="{}";',
+    "SCRAM-SHA-512": 'x.ScramLoginModule required username="me" password="{}" tokenauth="true";',
+    "GSSAPI": 'x.Krb5LoginModule required password="{}";',
+    "AWS_MSK_IAM": 'x.IAMLoginModule required awsProfileName="a" other="{}";',
+}
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.sampled_from(sorted(LOGINS)), TEXTS)
+def test_no_form_of_a_secured_deployment_shows_it(mechanism: str, text: str) -> None:
+    login = f"sasl.jaas.config = {LOGINS[mechanism].format(text)}\n"
+    data = (MINIMAL + SECURED.format(mechanism=mechanism, text=text) + login).encode()
+    read = from_properties(FILE, parse(data, FILE))
+    deployment = assemble(read)
+    forms = [repr(read), repr(deployment), json.dumps(outline(read, deployment))]
+    forms += [convert(read, deployment, form).text for form in FORMATS]
+    forms += [repr(connector.config) for connector in connectors(read, deployment.all_flows)]
+    forms += [json.dumps(posted.shown(connector.whole_config())) for connector in connectors(read, deployment.flows)]
+    for form in forms:
+        assert text not in form
+
+
+# With a quote or an end missing, any part of a login may be a piece of a password.
+DAMAGES = (
+    lambda login: login.replace(";", ""),
+    lambda login: login.replace('"', "", 1),
+    lambda login: login.replace('="', "=", 1).replace('"', " x", 1),
+    lambda login: login.replace(" required", ""),
+    lambda login: login.partition('"')[2],
+    lambda login: login.replace("LoginModule", "Other"),
+    lambda login: login * 2,
+    lambda login: login.replace("=", " "),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(sorted(LOGINS)), st.sampled_from(DAMAGES), TEXTS)
+def test_no_error_about_a_damaged_login_shows_it(mechanism: str, damage: Callable[[str], str], text: str) -> None:
+    login = damage(LOGINS[mechanism].format(f"{text} {text}"))
+    data = f"{MINIMAL}security.protocol = SASL_SSL\nsasl.mechanism = {mechanism}\nsasl.jaas.config = {login}\n"
+    read = from_properties(FILE, parse(data.encode(), FILE))
+    try:
+        assert text not in repr(assemble(read))
+    except ConfigError as error:
+        inner = error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None)
+        lines = "".join(traceback.TracebackException.from_exception(inner, capture_locals=True).format())
+        assert text not in lines + "".join(map(str, error.warnings))  # noqa: PT017
 
 
 @settings(deadline=None)

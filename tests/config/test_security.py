@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from heliograph.client import MirrorClient
 from heliograph.config import ConfigError
+from heliograph.config.resolve.client_config import client_security
+from heliograph.config.resolve.posted import connector, flow_of
 from heliograph.model.flow import Cluster
 from heliograph.model.secret import Secret
 from heliograph.model.security import (
@@ -208,11 +213,11 @@ def test_tokens_are_fetched_as_kafka_strimzi_and_amazon_write_it(jaas: str, adde
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        (sasl("PLAIN", ""), ":5: A.security.protocol: SASL_SSL needs A.sasl.jaas.config, which is missing: write for"),
+        (sasl("PLAIN", ""), ":5: A.security.protocol: SASL_SSL needs A.sasl.jaas.config, which is missing: for"),
         ("A.security.protocol = SASL_SSL\n", "Krb5LoginModule required useKeyTab=true"),
         (
             f"A.security.protocol = SASL_SSL\nA.sasl.jaas.config = {PLAIN}\n",
-            ":6: A.sasl.jaas.config: has PlainLoginModule, but sasl.mechanism is GSSAPI, the default: write "
+            ":6: A.sasl.jaas.config: has PlainLoginModule, but sasl.mechanism is GSSAPI (the default): write "
             "sasl.mechanism = PLAIN",
         ),
         (sasl("OAUTHBEARER", SCRAM), "has ScramLoginModule, but sasl.mechanism is OAUTHBEARER: write sasl.mechanism ="),
@@ -220,6 +225,10 @@ def test_tokens_are_fetched_as_kafka_strimzi_and_amazon_write_it(jaas: str, adde
         (sasl("PLAIN", "hush"), "A.sasl.jaas.config: does not end with ';'"),
         (sasl("PLAIN", PLAIN + PLAIN), "has 2 login modules: write one"),
         (sasl("PLAIN", "x.PlainLoginModule required username=me;"), "has no password"),
+        (
+            sasl("AWS_MSK_IAM", "x.IAMLoginModule required awsRoleExternalId=hush;"),
+            "has awsRoleExternalId, which is not",
+        ),
         (sasl("OAUTHBEARER", f"{OAUTH};"), "needs sasl.oauthbearer.token.endpoint.url"),
         (sasl("OAUTHBEARER", f'{OAUTH} unsecuredLoginStringClaim_sub="hush";'), "asks for an unsecured token"),
         (sasl("OAUTHBEARER", f"{OAUTH};") + ENDPOINT, "has no clientId and clientSecret"),
@@ -300,6 +309,13 @@ def test_each_client_may_log_in_as_another(added: str, users: tuple[str | None, 
     assert tuple(None if cluster is None else user(cluster) for cluster in clients) == users
 
 
+def test_a_flows_setting_that_loses_is_warned_about() -> None:
+    assert warnings(BASE + as_user("A.", "a") + as_user("B.", "b") + as_user("A->B.consumer.", "lost")) == [
+        "mm2.properties:9: 'A->B.consumer.sasl.jaas.config' loses to 'A.sasl.jaas.config' in line 7, as with MM2: "
+        "write 'A->B.source.consumer.sasl.jaas.config' to win"
+    ]
+
+
 def test_settings_of_a_flow_apply_where_its_cluster_has_none() -> None:
     of_flow = as_user("A->B.source.cluster.", "s") + as_user("A->B.target.cluster.", "t")
     read = flow(BASE + of_flow + as_user("B.producer.", "p") + "B->A.emit.heartbeats.enabled = false\n")
@@ -322,6 +338,15 @@ def test_a_password_in_clear_text_is_warned_about() -> None:
     assert warnings(sasl("SCRAM-SHA-512", SCRAM, "SASL_PLAINTEXT")) == []
 
 
+def test_a_callback_handler_that_is_not_supported_is_warned_about() -> None:
+    name = "sasl.client.callback.handler.class"
+    assert warnings(sasl("PLAIN", PLAIN) + f"A.{name} = com.example.Vaulted\n") == [
+        f"mm2.properties:8: A.{name} has no effect: Vaulted is a Java class that is not supported"
+    ]
+    iam = sasl("AWS_MSK_IAM", "software.amazon.msk.auth.iam.IAMLoginModule required;")
+    assert warnings(iam + f"A.{name} = software.amazon.msk.auth.iam.IAMClientCallbackHandler\n") == []
+
+
 def test_a_flows_own_setting_without_a_client_is_warned_about() -> None:
     (warning,) = warnings("A->B.security.protocol = SSL\n")
     assert "'A->B.security.protocol' has no effect: security.protocol is read from" in warning
@@ -340,3 +365,89 @@ def test_a_reference_that_is_not_resolved_is_an_error_that_names_it(monkeypatch:
     ]
     monkeypatch.setenv("NOT_SET", "now it is")
     assert login(declared + sasl("PLAIN", jaas)) == PasswordLogin("me", Secret("now it is"))
+
+
+def test_a_login_in_two_lines_is_read_even_without_a_backslash() -> None:
+    broken = f'{KAFKA}.plain.PlainLoginModule required \nusername="token" password="hush";'
+    added = sasl("PLAIN", broken) + "A->B.topics = products\n"
+    assert login(added) == PasswordLogin("token", Secret("hush"))
+    assert flow(added).selects("products")
+    assert warnings(added) == [
+        "mm2.properties:7: A.sasl.jaas.config is read on in the next line, unlike by MM2: end the line with a backslash"
+    ]
+    escaped = broken.replace("\n", "\\\n  ")
+    assert login(sasl("PLAIN", escaped)) == PasswordLogin("token", Secret("hush"))
+    assert warnings(sasl("PLAIN", escaped)) == []
+
+
+def test_a_placeholder_that_nobody_has_replaced_is_warned_about() -> None:
+    added = sasl("PLAIN", PLAIN.replace('"hush"', "${API_KEY}"))
+    assert login(added) == PasswordLogin("me", Secret("${API_KEY}"))
+    assert warnings(added) == [
+        "mm2.properties:7: A.sasl.jaas.config has a ${NAME} that is taken as it is: replace it before the file is "
+        "read, or write ${env:NAME} and config.providers = env"
+    ]
+
+
+def test_a_client_has_kafkas_settings_from_a_mapping_or_a_file(tmp_path: Path) -> None:
+    settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()) + "group.id = me\n")
+    expected = Security(Tls(), Sasl("PLAIN", PasswordLogin("me", Secret("hush"))))
+    for config in (settings, file, str(file)):
+        assert client_security(config) == expected
+    with pytest.raises(ConfigError, match=r"^config: security\.protocol: SASL_SSL needs sasl\.jaas\.config, which"):
+        client_security({"security.protocol": "SASL_SSL"})
+    with pytest.raises(ConfigError, match=r"client\.properties: there is no such file"):
+        client_security(tmp_path / "nowhere" / "client.properties")
+
+
+def test_the_client_library_takes_them() -> None:
+    client = MirrorClient("a:9092", config={"security.protocol": "SSL"})
+    assert client._cluster.security == Security(Tls())
+    with pytest.raises(ConfigError, match="'TLS' is not one of PLAINTEXT, SSL"):
+        MirrorClient("a:9092", config={"security.protocol": "TLS"})
+
+
+CONNECTOR = {
+    "connector.class": "MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "a:9092",
+    "target.cluster.bootstrap.servers": "b:9092",
+    **{f"{side}.cluster.security.protocol": "SASL_SSL" for side in ("source", "target")},
+    **{f"{side}.cluster.sasl.mechanism": "PLAIN" for side in ("source", "target")},
+    **{f"{side}.cluster.sasl.jaas.config": PLAIN.replace('"me"', side) for side in ("source", "target")},
+}
+
+
+@pytest.mark.parametrize(
+    ("added", "worker", "users"),
+    [
+        ({}, {}, ("source", None, "target", None)),
+        ({"source.consumer.": "c"}, {}, ("source", "c", "target", None)),
+        ({"consumer.": "c"}, {}, ("source", "c", "target", None)),
+        ({"admin.": "x", "source.admin.": "y"}, {}, ("y", "source", "x", "target")),
+        ({"target.admin.": "x"}, {}, ("source", None, "x", "target")),
+        ({"producer.override.": "o"}, {"producer.": "w"}, ("source", None, "target", "o")),
+        ({}, {"producer.": "w"}, ("source", None, "target", "w")),
+    ],
+)
+def test_posted_connectors_log_in_as_connects_do(
+    added: dict[str, str], worker: dict[str, str], users: tuple[str | None, ...]
+) -> None:
+    def logins(names: dict[str, str]) -> dict[str, str]:
+        return {f"{prefix}sasl.jaas.config": PLAIN.replace('"me"', name) for prefix, name in names.items()}
+
+    read = flow_of([connector("x", CONNECTOR | logins(added))], logins(worker), None).flow
+    assert read is not None
+    clients = (read.source, read.reader, read.target, read.writer)
+    assert tuple(None if cluster is None else user(cluster) for cluster in clients) == users
+
+
+def test_a_posted_connector_with_a_mistake_is_refused_in_its_own_words() -> None:
+    bad = {name: value for name, value in CONNECTOR.items() if name != "source.cluster.sasl.jaas.config"}
+    with pytest.raises(ConfigError) as raised:
+        flow_of([connector("x", bad)], {}, None)
+    subject = "connector x: source.cluster.security.protocol"
+    assert str(raised.value).startswith(f"{subject}: SASL_SSL needs source.cluster.sasl.jaas.config, which is missing")

@@ -11,6 +11,8 @@ import pytest
 from heliograph.config import ConfigError, Deployment, load
 from heliograph.config.read.formats import read_all
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
+from heliograph.model.secret import Secret
+from heliograph.model.security import KeyStore, OAuthLogin, PasswordLogin, Sasl, Security, Tls, TrustStore
 
 from .files import deployment as properties
 from .files import patterns
@@ -279,11 +281,13 @@ def test_tls_and_passwords_become_settings_with_references_to_secrets(tmp_path: 
         'username="mirror" password="${env:A_PASSWORD}";',
     }
     assert notes == [
-        "spec.mirrors[0].source.tls.trustedCertificates: the content of a secret is not in this file: set the "
-        "environment variable A_CA, or write 'ssl.truststore.certificates' under config, for example as "
+        "spec.mirrors[0].source.tls.trustedCertificates: the content of a secret is not in this file: set "
+        "HELIOGRAPH_SECRETS_DIR to the directory where secrets are mounted, or the environment variable A_CA, "
+        "or write 'ssl.truststore.certificates' under config, for example as "
         "${file:/path/to/file.properties:key}",
-        "spec.mirrors[0].source.authentication.passwordSecret: the content of a secret is not in this file: set the "
-        "environment variable A_PASSWORD, or write 'sasl.jaas.config' under config, for example as "
+        "spec.mirrors[0].source.authentication.passwordSecret: the content of a secret is not in this file: set "
+        "HELIOGRAPH_SECRETS_DIR to the directory where secrets are mounted, or the environment variable A_PASSWORD, "
+        "or write 'sasl.jaas.config' under config, for example as "
         "${file:/path/to/file.properties:key}",
     ]
 
@@ -316,15 +320,77 @@ def test_a_setting_under_config_wins_over_a_secret(tmp_path: Path) -> None:
             {
                 "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.token.endpoint.url": "https://x/y",
-                "sasl.oauthbearer.client.credentials.client.id": "me",
-                "sasl.oauthbearer.client.credentials.client.secret": "${env:A_CLIENT_SECRET}",
+                "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                'oauth.token.endpoint.uri="https://x/y" oauth.client.id="me" '
+                'oauth.client.secret="${env:A_CLIENT_SECRET}";',
             },
         ),
     ],
 )
 def test_every_kind_of_authentication_has_its_settings(tmp_path: Path, text: str, expected: dict[str, str]) -> None:
     assert secure(tmp_path, text)[0] == expected
+
+
+MOUNTED = """\
+tls:
+  trustedCertificates:
+    - {secretName: a-ca, certificate: ca.crt}
+    - {secretName: others, pattern: "*.crt"}
+"""
+
+
+def mounted(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        file = folder.joinpath(*name.replace("_", "-").split("/"))
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+
+
+def test_secrets_are_read_from_where_they_are_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_SECRETS_DIR", str(tmp_path))
+    mounted(
+        tmp_path, **{"a-ca/ca.crt": "ONE\n", "others/b.crt": "THREE\n", "others/a.crt": "TWO\n", "others/x.key": "NO"}
+    )
+    mounted(tmp_path, **{"a-user/password": "hush", "a-user/user.crt": "CHAIN", "a-user/user.key": "KEY"})
+    secret = "passwordSecret: {secretName: a-user, password: password}"
+    scram = f"authentication: {{type: scram-sha-512, username: me, {secret}}}\n"
+    given, notes = secure(tmp_path, MOUNTED + scram)
+    assert notes == []
+    assert given["ssl.truststore.certificates"] == "${strimzisecrets:a-ca:ca.crt}\n${strimzisecrets:others:*.crt}"
+    (flow,) = load(tmp_path / "mm2.yaml").flows
+    sasl = Sasl("SCRAM-SHA-512", PasswordLogin("me", Secret("hush")))
+    assert flow.source.security == Security(Tls(TrustStore("PEM", certificates=Secret("ONE\nTWO\nTHREE"))), sasl)
+    tls = "authentication: {type: tls, certificateAndKey: {secretName: a-user, certificate: user.crt, key: user.key}}\n"
+    secure(tmp_path, "tls: {}\n" + tls)
+    key = KeyStore("PEM", key=Secret("KEY"), certificate_chain=Secret("CHAIN"))
+    assert load(tmp_path / "mm2.yaml").flows[0].source.security == Security(Tls(key=key))
+
+
+def test_tokens_are_fetched_as_the_resource_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_SECRETS_DIR", str(tmp_path))
+    mounted(tmp_path, **{"client/secret": "hush"})
+    secure(
+        tmp_path,
+        "tls: {}\nauthentication:\n  type: oauth\n  clientId: me\n  tokenEndpointUri: https://sso/token\n"
+        "  clientSecret: {secretName: client, key: secret}\n  scope: s\n  audience: a\n  readTimeoutSeconds: 30\n"
+        "  disableTlsHostnameVerification: true\n  saslExtensions: {tenant: t}\n"
+        "  tlsTrustedCertificates: [{secretName: sso, certificate: ca.crt}]\n",
+    )
+    sasl = load(tmp_path / "mm2.yaml").flows[0].source.security.sasl
+    tls = Tls(TrustStore("PEM", f"{tmp_path}/sso/ca.crt"), verify_host=False)
+    assert sasl == Sasl(
+        "OAUTHBEARER",
+        OAuthLogin(
+            "https://sso/token",
+            "me",
+            Secret("hush"),
+            "s",
+            "a",
+            tls=tls,
+            extensions=(("tenant", "t"),),
+            read_timeout=30.0,
+        ),
+    )
 
 
 def test_an_unknown_authentication_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from heliograph.config import ConfigError
-from heliograph.config.read.worker_file import StorageTopic, load_worker
+from heliograph.config.resolve.worker_file import StorageTopic, load_worker
+from heliograph.model.secret import Secret
+from heliograph.model.security import PasswordLogin, Sasl, Security, Tls, TrustStore
 
 GOOD = """\
 bootstrap.servers=b1:9092,b2:9092
@@ -91,3 +93,30 @@ def test_a_webhook_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         load_worker(_file(tmp_path, "heliograph.notify.webhook=hush"))
     assert "hush" not in str(error.value)
+
+
+def test_the_storage_cluster_has_the_workers_own_security(tmp_path: Path) -> None:
+    jaas = 'x.ScramLoginModule required username="me" password="hush";'
+    lines = ("security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512", f"sasl.jaas.config={jaas}")
+    worker = load_worker(_file(tmp_path, *lines, "ssl.truststore.location=/t.jks"))
+    login = Sasl("SCRAM-SHA-512", PasswordLogin("me", Secret("hush")))
+    assert worker.cluster.security == Security(Tls(TrustStore(location="/t.jks")), login)
+    assert (worker.warnings, worker.secrets_refresh) == ((), 30.0)
+    assert "hush" not in repr(worker)
+
+
+def test_a_workers_security_without_a_protocol_is_warned_about(tmp_path: Path) -> None:
+    (warning,) = load_worker(_file(tmp_path, "ssl.truststore.location=/t.jks")).warnings
+    assert str(warning).endswith(
+        ":8: ssl.truststore.location has no effect: security.protocol is PLAINTEXT, the default"
+    )
+
+
+def test_all_mistakes_of_a_workers_security_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_worker(_file(tmp_path, "security.protocol=TLS", "ssl.keystore.type=X", "listeners=here"))
+    assert [text.split(": ")[1] for text in error.value.errors] == [
+        "listeners",
+        "security.protocol",
+        "ssl.keystore.type",
+    ]

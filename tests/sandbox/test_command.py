@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,14 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import javaproperties
 import psutil
 import pytest
 import typer
+from kafka import KafkaAdminClient
 from typer.testing import CliRunner
 
 from heliograph.cli.sandbox import sandbox
 from heliograph.sandbox.ports import free_ports
 from sandbox.watching import is_running
+from secured import kafka_python
 from waiting import until
 
 COMMAND = """
@@ -92,6 +97,30 @@ def test_ctrl_c_ends_the_command_in_order_and_leaves_nothing_but_the_file_asked_
         command.assert_ended_in_order()
 
 
+def test_clusters_are_secured_and_the_files_to_connect_are_for_the_owner_only(tmp_path: Path) -> None:
+    file, port = tmp_path / "mm2.properties", free_ports(1)[0]
+    options = ["--json", "--port", f"A={port}", "--brokers", "A=2", "--write", str(file)]
+    with started(COMMAND, *options, "--security", "A=scram", "--security", "B=mtls") as command:
+        a, b = command.output["clusters"]["A"], command.output["clusters"]["B"]
+        first, _ = a["bootstrap"].split(",")
+        assert (first, a["security"], b["security"]) == (f"127.0.0.1:{port}", "scram", "mtls")
+        mirroring = javaproperties.loads(file.read_text())
+        for alias, cluster in (("A", a), ("B", b)):
+            settings = javaproperties.loads(Path(cluster["client"]).read_text())
+            assert settings["bootstrap.servers"] == mirroring[f"{alias}.bootstrap.servers"] == cluster["bootstrap"]
+            match = re.search(r'username="admin" password="(.*)"', settings.get("sasl.jaas.config", ""))
+            arguments = kafka_python(settings, "admin", match[1] if match else "")
+            # Each broker knows the passwords, not only the one that was asked to set them.
+            arguments["bootstrap_servers"] = arguments["bootstrap_servers"][-1:]
+            admin = KafkaAdminClient(**arguments)
+            admin.create_topics({"greetings": {"num_partitions": 1, "replication_factor": len(cluster["pids"])}})
+            admin.close()
+            assert stat.S_IMODE(Path(cluster["client"]).stat().st_mode) == 0o600
+        assert 'username="mirror"' in mirroring["A.sasl.jaas.config"]
+        assert mirroring["B.ssl.keystore.location"].endswith("/B/mirror.pem")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
 def test_sigterm_ends_the_command_in_order_and_leaves_nothing() -> None:
     with started(COMMAND, "--json", "--clusters", "A") as command:
         assert command.output["properties"] is None
@@ -158,6 +187,12 @@ def test_a_broker_that_ends_by_itself_is_announced_and_the_last_one_ends_the_com
         ("--version B=newest", "--version: 'newest' is not a version of Kafka such as 4.3.1"),
         ("--set thing", "--set: 'thing' is not of the form KEY=VALUE or ALIAS:KEY=VALUE"),
         ("--set C:thing=1", "--set: there is no cluster 'C'; the clusters are A, B"),
+        (
+            "--security kerberos",
+            "--security: 'kerberos' is no kind of security; there are tls, mtls, scram, plain, oauth",
+        ),
+        ("--security C=tls", "--security: there is no cluster 'C'; the clusters are A, B"),
+        ("--security tls --version B=1.1.1", "--security: security needs Kafka 3.5.0 or newer, not 1.1.1"),
         ("--heap 1", "--heap: a broker needs 64 MB of heap or more, not 1"),
         ("--write /nowhere/mm2.properties", "--write: /nowhere is not a folder"),
         (f"--write {__file__}", f"--write: {__file__} exists and was not written by a sandbox"),

@@ -42,6 +42,7 @@ from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.events import Events
+from heliograph.service.file_flows import FileFlows, keep_refreshing
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.flow_supervisor import EXPECTED
 from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
@@ -215,7 +216,7 @@ async def _main(
     )
     worker = Worker(serving[0].address if serving else "heliograph")
     connectors = Connectors(running, worker, allowed=rest.allowed)
-    connectors.adopt(document, deployment)
+    of_files = FileFlows(files, document, deployment, connectors)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
     server = None
     if serving:
@@ -223,24 +224,15 @@ async def _main(
         health = Health(running, lambda: _targets(running))
         app = make_app(connectors, ConnectorStates(connectors), events, target, health, rest)
         server = RestServer(app, serving)
-    await run_until_stopped(running, console, server, lambda: _reload(files, connectors))
+    refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
+    try:
+        await run_until_stopped(running, console, server, of_files.reload)
+    finally:
+        refreshing.cancel()
+        await asyncio.gather(refreshing, return_exceptions=True)
     return running.status(), [f"{flow} {partition}" for flow, partition in running.behind()]
 
 
 def _targets(running: Supervisor) -> list[Storage]:
     """Ledgers and signals are on the targets."""
     return [Storage(target) for target in {flow.target.alias: flow.target for flow in running.copying()}.values()]
-
-
-def _reload(files: list[Path], connectors: Connectors) -> None:
-    """On SIGHUP. A file with errors changes nothing."""
-    try:
-        document = read_all(files)
-        deployment = assemble(document)
-    except ConfigError as error:
-        log.error("%s; the flows run on unchanged", error)
-        return
-    for warning in deployment.warnings:
-        log.warning("%s", warning)
-    log.info("%s reloaded: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
-    connectors.adopt(document, deployment)

@@ -14,7 +14,17 @@ from typing import Annotated, NoReturn
 import typer
 
 from heliograph.cli.sandbox_options import BadOption, check_writable, cluster_specs
-from heliograph.sandbox import DEFAULT_VERSION, ClusterSpec, Sandbox, SandboxError
+from heliograph.sandbox import (
+    ADMIN,
+    DEFAULT_VERSION,
+    KINDS,
+    ClusterSpec,
+    Sandbox,
+    SandboxCluster,
+    SandboxError,
+    write_private,
+    write_properties,
+)
 
 # Printed when the clusters are up. The first two commands are part of kafka-python, which Heliograph installs.
 NEXT_COMMANDS = (
@@ -23,6 +33,12 @@ NEXT_COMMANDS = (
     "heliograph run {file}",
 )
 
+# The same for a secured cluster, with Kafka's own tools: those of kafka-python take a password only as an argument.
+NEXT_COMMANDS_WITH_LOGIN = (
+    "kafka-topics.sh --bootstrap-server {broker} --command-config {client} --create --topic greetings",
+    "echo hello | kafka-console-producer.sh --bootstrap-server {broker} --command-config {client} --topic greetings",
+    "heliograph run {file}",
+)
 
 Clusters = Annotated[str, typer.Option(metavar="A,B", help="Aliases of the clusters, comma-separated.")]
 Brokers = Annotated[
@@ -36,6 +52,16 @@ Ports = Annotated[
 Versions = Annotated[
     list[str] | None,
     typer.Option(metavar="V or A=V", help=f"Kafka version of all clusters, or of one (default {DEFAULT_VERSION})."),
+]
+Security = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND or A=KIND",
+        help=f"Secure all clusters, or one: {', '.join(KINDS)} (default: anyone on this machine may connect).",
+    ),
+]
+Acls = Annotated[
+    bool, typer.Option("--acls", help="With --security: user `mirror` may do nothing unless ACLs allow it.")
 ]
 Settings = Annotated[
     list[str] | None,
@@ -55,6 +81,8 @@ def sandbox(
     brokers: Brokers = None,
     port: Ports = None,
     version: Versions = None,
+    security: Security = None,
+    acls: Acls = False,
     set_: Settings = None,
     heap: Heap = 256,
     directory: Directory = None,
@@ -72,9 +100,20 @@ def sandbox(
     \b
       heliograph sandbox --clusters east,west --brokers west=3 \\
           --port east=9092 --write mm2.properties
+
+    With --security, clients log in as user `mirror`, or as `admin` to create
+    topics and ACLs; tls alone has no users. Passwords and certificates are new
+    in each run. Clients' settings are in `mm2.properties` and, for `admin`, in
+    `client-A.properties`. Brokers talk to each other on a port without login:
+    this is for trying out security, not for data that needs it.
+
+    \b
+      heliograph sandbox --security A=scram --security B=mtls
     """
     try:
-        specs = cluster_specs(clusters, brokers or [], port or [], version or [], set_ or [], heap)
+        specs = cluster_specs(
+            clusters, brokers or [], port or [], version or [], set_ or [], heap, security or [], acls
+        )
         check_writable(write, len(specs))
     except BadOption as error:
         _fail(str(error), status=2)
@@ -87,6 +126,7 @@ def sandbox(
             typer.echo(f"starting {_listing(specs)} ...", err=True)
             box.start(specs)
             file = _write_properties(box, write)
+            _write_client_files(box)
             # Before the output: whoever reads it may send the signal at once.
             up = True
             typer.echo(_as_json(box, file) if as_json else _as_text(box, file))
@@ -118,34 +158,58 @@ def _write_properties(box: Sandbox, write: Path | None) -> Path | None:
     if len(box.clusters) < 2:
         return None
     file = write or box.folder / "mm2.properties"
-    file.write_text(box.properties())
+    write_private(file, box.properties().encode())
     return file
+
+
+def _write_client_files(box: Sandbox) -> None:
+    for cluster in box.clusters.values():
+        if client_file := _client_file(box, cluster):
+            write_properties(client_file, cluster.security.client_settings(ADMIN))
+
+
+def _client_file(box: Sandbox, cluster: SandboxCluster) -> Path | None:
+    """The file with the settings of `admin` for Kafka's own tools; a cluster without security needs none."""
+    return box.folder / f"client-{cluster.alias}.properties" if cluster.spec.security else None
+
+
+def _address(cluster: SandboxCluster) -> str:
+    return cluster.security.client_settings()["bootstrap.servers"]
 
 
 def _as_json(box: Sandbox, file: Path | None) -> str:
     clusters = {
         cluster.alias: {
-            "bootstrap": cluster.bootstrap,
+            "bootstrap": _address(cluster),
+            "security": next(iter(cluster.spec.security), None),
+            "client": client_file and str(client_file),
             "version": cluster.version,
             "pids": cluster.pids(),
             "logs": [str(cluster.folder(broker) / "server.log") for broker in cluster.broker_ids],
         }
         for cluster in box.clusters.values()
+        for client_file in [_client_file(box, cluster)]
     }
     return json.dumps({"clusters": clusters, "properties": file and str(file), "folder": str(box.folder)})
 
 
 def _as_text(box: Sandbox, file: Path | None) -> str:
     width = max(map(len, box.clusters))
-    lines = [
-        f"{cluster.alias:{width}}  {cluster.bootstrap}  (Kafka {cluster.version})" for cluster in box.clusters.values()
-    ]
+    lines = [f"{cluster.alias:{width}}  {_described(cluster)}" for cluster in box.clusters.values()]
     lines += ["", f"logs and data   {box.folder}"]
+    lines += [f"client settings {path}" for cluster in box.clusters.values() if (path := _client_file(box, cluster))]
     if file is not None:
-        broker = next(iter(box.clusters.values())).bootstrap.split(",")[0]
+        first = next(iter(box.clusters.values()))
+        commands = NEXT_COMMANDS_WITH_LOGIN if first.spec.security else NEXT_COMMANDS
+        broker, client = _address(first).split(",")[0], _client_file(box, first)
         lines += [f"mm2.properties  {file}", "", "Try, in another terminal:"]
-        lines += ["  " + command.format(broker=broker, file=file) for command in NEXT_COMMANDS]
+        lines += [f"  export KAFKA_OPTS={flag}" for flag in box.client_flags]
+        lines += ["  " + command.format(broker=broker, client=client, file=file) for command in commands]
     return "\n".join([*lines, "", "Ctrl-C stops it all."])
+
+
+def _described(cluster: SandboxCluster) -> str:
+    return f"{_address(cluster)}  ({', '.join([f'Kafka {cluster.version}', *cluster.spec.security])})"
 
 
 def _listing(specs: dict[str, ClusterSpec]) -> str:

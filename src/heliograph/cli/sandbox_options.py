@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from heliograph.sandbox import DEFAULT_VERSION, PROPERTIES_HEADER, ClusterSpec, SandboxError
+from heliograph.sandbox import ADMIN, DEFAULT_VERSION, MIRROR, PROPERTIES_HEADER, ClusterSpec, SandboxError
 
 Value = TypeVar("Value")
 
@@ -21,6 +21,8 @@ def cluster_specs(
     versions: Sequence[str],
     settings: Sequence[str],
     heap: int,
+    security: Sequence[str] = (),
+    needs_acls: bool = False,
 ) -> dict[str, ClusterSpec]:
     aliases = [alias.strip() for alias in clusters.split(",")]
     for alias in aliases:
@@ -32,12 +34,16 @@ def cluster_specs(
     versions_by_alias = _by_alias("--version", versions, aliases, DEFAULT_VERSION, str)
     ports_by_alias = _ports(ports, aliases)
     settings_by_alias = _settings(settings, aliases)
+    kinds = _by_alias("--security", security, aliases, "", str)
+    super_users = (ADMIN,) if needs_acls else (ADMIN, MIRROR)
     specs = {}
     for alias in aliases:
         # Option by option, so that the message names the wrong one.
         _spec("--brokers", brokers=broker_counts[alias])
         _spec("--version", version=versions_by_alias[alias])
         _spec("--heap", heap_mb=heap)
+        secured = (kinds[alias],) if kinds[alias] else ()
+        _spec("--security", version=versions_by_alias[alias], security=secured)
         specs[alias] = _spec(
             "--port",
             brokers=broker_counts[alias],
@@ -45,6 +51,8 @@ def cluster_specs(
             heap_mb=heap,
             ports=tuple(ports_by_alias[alias]),
             settings=settings_by_alias[alias],
+            security=secured,
+            super_users=super_users,
         )
     return specs
 

@@ -26,7 +26,7 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError
-from heliograph.config.read.worker_file import StorageTopic, WorkerFile, load_worker
+from heliograph.config.resolve.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
@@ -34,6 +34,7 @@ from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.events import Events
+from heliograph.service.file_flows import keep_refreshing
 from heliograph.service.flow_supervisor import EXPECTED
 from heliograph.service.supervisor import SparkDied, Supervisor
 from heliograph.wire.cluster import ClusterClient
@@ -79,6 +80,8 @@ def serve(
         worker = load_worker(file, rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users))
     except ConfigError as error:
         fail(str(error), 2)
+    for warning in worker.warnings:
+        log.warning("%s", warning)
     serving = open_listeners(worker.rest)
     try:
         with gathered_events(worker.webhook) as events:
@@ -110,14 +113,18 @@ async def _main(
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
         states = ConnectorStates(connectors)
-        status_writer = asyncio.create_task(states.keep_writing(store))
+        tasks = (
+            asyncio.create_task(states.keep_writing(store)),
+            asyncio.create_task(keep_refreshing(file.secrets_refresh, connectors.refresh)),
+        )
         try:
             health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
             server = RestServer(make_app(connectors, states, events, file.cluster, health, file.rest), serving)
             await run_until_stopped(running, console, server)
         finally:
-            status_writer.cancel()
-            await asyncio.gather(status_writer, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         client.close()
 

@@ -36,6 +36,7 @@ jvm_log = logging.getLogger("heliograph.spark")
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _PR_SET_PDEATHSIG = 1
+_LONGEST_SOCKET_FOLDER = 55  # a socket's path has at most 107 characters, and Spark's names for it some 45
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
 # What a lease logs, in the format of `heliograph.engine.lease`: level and logger are preserved.
 _FROM_A_LEASE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (heliograph\.\S+) (\S+) (.*)")
@@ -120,10 +121,13 @@ class Engine:
             "spark.executorEnv.PYTHONUNBUFFERED": "1",
         }
         if on_this_machine:
+            if len(folder) <= _LONGEST_SOCKET_FOLDER:
+                defaults |= {
+                    # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
+                    "spark.python.unix.domain.socket.enabled": "true",
+                    "spark.python.unix.domain.socket.dir": folder,
+                }
             defaults |= {
-                # TCP between JVM and workers costs 40 ms per lease (delayed acknowledgements).
-                "spark.python.unix.domain.socket.enabled": "true",
-                "spark.python.unix.domain.socket.dir": folder,
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.local.dir": folder,

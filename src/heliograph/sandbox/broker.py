@@ -123,8 +123,11 @@ def _listener_settings(
 def write_properties(path: Path, settings: Mapping[str, str]) -> None:
     """A Java properties file: Latin-1, with a backslash to escape what would mean something. Only its owner can read
     it, as it may have passwords."""
-    lines = [f"{_escaped(key, '=: ')}={_escaped(value)}\n" for key, value in settings.items()]
-    write_private(path, "".join(lines).encode("ascii"))
+    write_private(path, "".join(line + "\n" for line in property_lines(settings)).encode("ascii"))
+
+
+def property_lines(settings: Mapping[str, str]) -> list[str]:
+    return [f"{_escaped(key, '=: ')} = {_escaped(value)}" for key, value in settings.items()]
 
 
 def _escaped(text: str, meaningful: str = "") -> str:

@@ -1,6 +1,7 @@
 """How clients log in to one cluster: its users, their passwords and certificates, and the files that hold them."""
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +17,10 @@ from heliograph.sandbox.secured_listeners import KINDS, OAUTHBEARER, SCRAM, Toke
 from heliograph.sandbox.spec import MIRROR, ClusterSpec
 from heliograph.sandbox.tokens import AUDIENCE, TokenServer
 
-_ALLOWED_URLS = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="
-_FIRST_ITERATIONS = 4096  # the fewest that Kafka allows
+
+def allowed_urls(*urls: str) -> str:
+    """The flag without which a JVM with Kafka's OAUTHBEARER classes does not read these addresses."""
+    return "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + ",".join(urls)
 
 
 class ClusterSecurity:
@@ -34,7 +37,6 @@ class ClusterSecurity:
         self.token_server: TokenServer | None = None
         self._spec = spec
         self._ports = ports
-        self._iterations = _FIRST_ITERATIONS
         self._listeners = [KINDS[kind] for kind in spec.security]
         self._mechanisms = {mechanism for listener in self._listeners for mechanism in listener.mechanisms}
         self._issuer: TokenIssuer | None = None
@@ -42,9 +44,9 @@ class ClusterSecurity:
             self._write_broker_files()
 
     def _write_broker_files(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left_over in self.folder.iterdir():  # by an earlier run, with certificates of another authority
-            left_over.unlink()
+        # An earlier run has left certificates of another authority.
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, mode=0o700)
         write_trust_store(self.folder / "ca.pem", self.authority)
         write_key_store(self.folder / "broker.pem", self.authority.issue("broker", hosts=LOOPBACK))
         if OAUTHBEARER in self._mechanisms:
@@ -65,7 +67,7 @@ class ClusterSecurity:
             super_users=spec.super_users,
             issuer=self._issuer,
         )
-        flags = () if self._issuer is None else (_ALLOWED_URLS + self._issuer.key_set.as_uri(),)
+        flags = () if self._issuer is None else (allowed_urls(self._issuer.key_set.as_uri()),)
         return replace(spec, settings={**settings, **spec.settings}, jvm_flags=(*flags, *spec.jvm_flags))
 
     def client_settings(
@@ -96,15 +98,10 @@ class ClusterSecurity:
             settings |= login_settings(chosen, user, self.passwords[user], self._issuer)
         return settings
 
-    @property
-    def client_flags(self) -> tuple[str, ...]:
-        """Flags for the JVM of a client: Java clients get tokens only from addresses that are allowed by one."""
-        return () if self._issuer is None else (_ALLOWED_URLS + self._issuer.url,)
-
     def create_users(self, deadline: float) -> None:
         """For SCRAM, once the brokers run: passwords for it are in the cluster, not in its brokers' settings."""
         if self._mechanisms.intersection(SCRAM):
-            set_passwords(self._ports.all_ports(PLAINTEXT), self.passwords, self._iterations, deadline)
+            set_passwords(self._ports.all_ports(PLAINTEXT), self.passwords, deadline)
 
     def change_password(self, user: str, password: str, timeout: float = 30) -> None:
         """For SCRAM and at the token endpoint. Those for PLAIN are in the brokers' settings, and stay."""
@@ -112,9 +109,7 @@ class ClusterSecurity:
         if self.token_server is not None:
             self.token_server.clients[user] = password
         if self._mechanisms.intersection(SCRAM):
-            self._iterations += 1
-            passwords = {user: password}
-            set_passwords(self._ports.all_ports(PLAINTEXT), passwords, self._iterations, time.monotonic() + timeout)
+            set_passwords(self._ports.all_ports(PLAINTEXT), {user: password}, time.monotonic() + timeout)
 
     def close(self) -> None:
         if self.token_server is not None:

@@ -68,7 +68,7 @@ def _format(data: Path, broker: int, kafka: Distribution, first_folder: Path) ->
 def _cluster_id(first_folder: Path) -> str:
     """The id in the data of the cluster's first broker, of this or an earlier run, else a new one."""
     first = first_folder / "data" / "meta.properties"
-    if first.exists() and (match := re.search(r"^cluster\.id=(\S+)", first.read_text(), re.MULTILINE)):
+    if first.exists() and (match := re.search(r"^cluster\.id *= *(\S+)", first.read_text(), re.MULTILINE)):
         return match[1]
     # Kafka's tools take an id that begins with a dash for an option.
     while (new := urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")).startswith("-"):

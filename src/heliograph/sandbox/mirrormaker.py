@@ -23,7 +23,10 @@ def mirror_maker_command(
     flags: Sequence[str] = (),
     levels: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Dedicated mode with a file; its output is next to the file. Logs warnings, and more for loggers in `levels`."""
+    """Dedicated mode with a file; its output is next to the file. Logs warnings, and more for loggers in `levels`.
+
+    For secured clusters the file has their `client_settings`, and `flags` has the sandbox's `client_flags`.
+    """
     main = "org.apache.kafka.connect.mirror.MirrorMaker"
     return _command(main, properties, heap_mb, gc, flags, levels or {})
 

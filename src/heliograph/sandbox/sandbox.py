@@ -14,11 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from heliograph.sandbox.broker import property_lines
 from heliograph.sandbox.certificates import Authority
 from heliograph.sandbox.cluster import SandboxCluster
 from heliograph.sandbox.cluster_ports import ClusterPorts
 from heliograph.sandbox.cluster_processes import Death
-from heliograph.sandbox.cluster_security import ClusterSecurity
+from heliograph.sandbox.cluster_security import ClusterSecurity, allowed_urls
 from heliograph.sandbox.distribution import Distribution, distribution
 from heliograph.sandbox.errors import SandboxError
 from heliograph.sandbox.processes import Processes
@@ -121,8 +122,15 @@ class Sandbox:
         """Brokers that have ended by themselves, in any cluster; those killed or stopped here do not count."""
         return [death for cluster in self.clusters.values() for death in cluster.deaths()]
 
+    @property
+    def client_flags(self) -> tuple[str, ...]:
+        """Flags for the JVM of a client, such as MirrorMaker 2: it needs them if a cluster has OAUTHBEARER."""
+        servers = [cluster.security.token_server for cluster in self.clusters.values()]
+        urls = [server.url for server in servers if server is not None]
+        return (allowed_urls(*urls),) if urls else ()
+
     def properties(self) -> str:
-        """The text of an mm2.properties that mirrors the first two clusters to each other."""
+        """The text of an mm2.properties that mirrors the first two clusters to each other. It has the passwords."""
         if len(self.clusters) < 2:
             raise SandboxError("mirroring takes two clusters, and this sandbox has fewer")
         a, b = list(self.clusters.values())[:2]
@@ -132,10 +140,11 @@ class Sandbox:
             "# The addresses are good for as long as the sandbox runs.",
             "",
             f"clusters = {a.alias}, {b.alias}",
-            f"{a.alias}.bootstrap.servers = {a.bootstrap}",
-            f"{b.alias}.bootstrap.servers = {b.bootstrap}",
-            "",
         ]
+        for cluster in (a, b):
+            settings = cluster.security.client_settings()
+            lines += property_lines({f"{cluster.alias}.{key}": value for key, value in settings.items()})
+        lines.append("")
         for source, target in ((a, b), (b, a)):
             lines += [f"{source.alias}->{target.alias}.enabled = true", f"{source.alias}->{target.alias}.topics = .*"]
         lines += [

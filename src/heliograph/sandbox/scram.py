@@ -15,15 +15,16 @@ from heliograph.sandbox.ports import HOST
 from heliograph.sandbox.probe import exchange
 
 _DESCRIBE, _ALTER = 50, 51
+_FEWEST_ITERATIONS = 4096  # that Kafka allows
 _HASHES = {1: "sha256", 2: "sha512"}  # by Kafka's number of the mechanism
 
 
-def set_passwords(ports: Sequence[int], passwords: Mapping[str, str], iterations: int, deadline: float) -> None:
-    """Returns when all brokers at `ports` know the passwords.
-
-    A broker says how many iterations a user's password has, and nothing else about it: `iterations` must differ from
-    those of the passwords before. Raises SandboxError if a broker refuses.
-    """
+def set_passwords(ports: Sequence[int], passwords: Mapping[str, str], deadline: float) -> None:
+    """Returns when all brokers at `ports` know the passwords. Raises SandboxError if a broker refuses."""
+    # A broker says how many iterations a user's password has, and nothing else about it: a new number for each change
+    # shows which brokers know it.
+    known = [count for user in passwords for count in _iterations(ports[0], user)]
+    iterations = max(known, default=_FEWEST_ITERATIONS - 1) + 1
     for mechanism in _HASHES:  # one by one: a broker takes one password of a user in a request
         _alter(ports[0], passwords, mechanism, iterations)
     for port in ports:

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from heliograph.config import Deployment
 from heliograph.config.declare.kinds import split_list
-from heliograph.config.declare.supported import TOPICS_PAUSED
+from heliograph.config.declare.supported import CONFIG_ACTION_RELOAD, NONE, RESTART, TOPICS_PAUSED
+from heliograph.config.read.providers import references
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.posted_limits import refusals
 from heliograph.config.show.projection import connectors as projected
@@ -72,6 +73,33 @@ class Connectors(ConnectorView):
             self._wanted[connector.name] = WantedConnector(config, state, is_projection=True)
         self._builder.use_file(deployment.all_flows)
         self._apply()
+
+    def use_flows(self, deployment: Deployment) -> None:
+        """The connectors stay as they are, but references of their file have other values now."""
+        self._builder.use_file(deployment.all_flows)
+        self._apply()
+
+    async def refresh(self) -> None:
+        """Takes over what references of the connectors refer to now. What cannot be read at the moment changes
+        nothing."""
+        async with self._changing:
+            if not any(references(value) for wanted in self._wanted.values() for value in wanted.config.values()):
+                return
+            made = await asyncio.to_thread(self._builder.build, dict(self._wanted))
+            for name in made.unfit.keys() - self._made.unfit.keys():
+                log.error("connector %s runs on with the secrets that it has: %s", name, made.unfit[name])
+                return
+            kept = {flow.name: flow for flow in self._made.flows if not self._reloads(flow.name)}
+            made.flows = [kept.get(flow.name, flow) for flow in made.flows]
+            if made.flows != self._made.flows:
+                log.info("a secret has changed: reloading the flows that use it")
+            self._made = made
+            self._supervisor.apply(made.flows)
+
+    def _reloads(self, flow: str) -> bool:
+        """Unless one of its connectors has `config.action.reload = none`."""
+        configs = (self._wanted[name].config for name in self.of_flow(flow))
+        return all(config.get(CONFIG_ACTION_RELOAD.name, RESTART).strip() != NONE for config in configs)
 
     # --- changes --------------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 # Also `credentials` and `private.key`, but for the names of a client's id and of paths of files.
 _SECRET_WORDS = re.compile(
-    r"password|passwd|passphrase|secret|(?<!heliograph\.rest\.)token(?!\.?endpoint)|jaas|credential(?!s\.client\.id)|"
-    r"private(?!\.key\.file)|"
+    r"password|passwd|passphrase|secret(?!s\.(?:dir|refresh)\b)|(?<!heliograph\.rest\.)token(?!\.?endpoint)|jaas|"
+    r"credential(?!s\.client\.id)|private(?!\.key\.file)|"
     r"api\.?key|access\.?key|keystore\.key|certificate\.chain|truststore\.certificates|notify\.webhook|(^|[._-])key$",
     re.IGNORECASE,
 )

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 TRANSLATE, PRESERVE = "translate", "preserve"
 AUTO, OFF = "auto", "off"
+RESTART, NONE = "restart", "none"
 _MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
 _FACTOR = kinds.REPLICATION_FACTOR
 _SIZE = whole(0, INT_MAX)
@@ -76,6 +77,9 @@ CLUSTERS = _setting("clusters", kinds.ALIASES, None, locations.TOP)
 BOOTSTRAP_SERVERS = _setting("bootstrap.servers", kinds.ADDRESSES, None, locations.CLUSTER)
 CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", locations.PROVIDERS)
 CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, locations.TOP)
+SECRETS_DIR = _setting("heliograph.secrets.dir", TEXT, "", locations.TOP)
+SECRETS_REFRESH = _setting("heliograph.secrets.refresh.seconds", decimal(0, 86400), 30, locations.TOP)
+CONFIG_ACTION_RELOAD = _setting("config.action.reload", choice(RESTART, NONE), RESTART)
 
 # What a flow copies.
 ENABLED = _setting("enabled", BOOL, False)

@@ -38,7 +38,8 @@ def keys_of(
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """One `key = value`. `line` is where it begins, 0 if it is in no file. `drops_backslash` is whether the value has a
-    single backslash that a properties file drops, as in `a\\.b`, which is read as `a.b`.
+    single backslash that a properties file drops, as in `a\\.b`, which is read as `a.b`. `is_continued` is whether the
+    next line was added to the value, though no backslash at the line's end says so.
 
     `key` is always that of an `mm2.properties`. Other formats spell it differently: `written` is the key there, `owner`
     the part of the file, and `spelling` how other keys are spelt in that part, as prefixes to replace. `file` is the
@@ -53,6 +54,7 @@ class FileEntry:
     written: str = ""
     spelling: tuple[tuple[str, str], ...] = ()
     drops_backslash: bool = False
+    is_continued: bool = False
 
     @property
     def name(self) -> str:

@@ -1,4 +1,5 @@
-"""The value of `sasl.jaas.config`: login modules with their options, split as Kafka's clients split it.
+"""The value of `sasl.jaas.config`: login modules with their options, split as Kafka's clients split it. Words without
+quotes may have more characters than older clients allow.
 
 No message contains a part of the text: with a missing quote, any part of it may be a piece of a password.
 """

@@ -16,18 +16,10 @@ from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CLUSTERS, CON
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
-from heliograph.config.read.providers import declared_providers, references
+from heliograph.config.read.providers import USUAL_PROVIDERS, declared_providers, references
 from heliograph.config.read.settings import Settings
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
-# The usual names of Kafka's providers in Connect and Strimzi. They are declared for a worker, which is not in these
-# files.
-_PROVIDERS = "org.apache.kafka.common.config.provider"
-USUAL_PROVIDERS = {
-    **dict.fromkeys(("env", "strimzienv"), f"{_PROVIDERS}.EnvVarConfigProvider"),
-    **dict.fromkeys(("file", "strimzifile"), f"{_PROVIDERS}.FileConfigProvider"),
-    **dict.fromkeys(("directory", "strimzidir"), f"{_PROVIDERS}.DirectoryConfigProvider"),
-}
 # All connectors of a flow must agree on these, because topic names depend on them.
 AGREED: tuple[Setting[object], ...] = (
     supported.REPLICATION_POLICY_CLASS,
@@ -224,7 +216,8 @@ def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, erro
 
 
 def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:
-    """Declares the providers that are referred to by their usual names, unless the connectors declare them."""
+    """Declares the providers that are referred to by their usual names, unless the connectors declare them: they are
+    declared for a worker, which is not in these files."""
     declared = entries.get(top_key(CONFIG_PROVIDERS.name))
     names = split_list(declared.reveal()) if declared else ()
     used: dict[str, FileEntry] = {}
@@ -239,7 +232,8 @@ def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) ->
         key = f"{CONFIG_PROVIDERS.name}.{name}.class"
         entries[top_key(key)] = FileEntry(0, key, USUAL_PROVIDERS[name])
         simple = USUAL_PROVIDERS[name].rpartition(".")[2]
+        whose = "Strimzi's" if simple.startswith("Kubernetes") else "Kafka's"
         text = (
-            f"{entry.name}: '{name}' is taken to be Kafka's {simple}: the worker that declares it is not in this file"
+            f"{entry.name}: '{name}' is taken to be {whose} {simple}: the worker that declares it is not in this file"
         )
         yield ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or file)

@@ -1,14 +1,18 @@
 """Reads a Java `.properties` file into entries with their lines. What the keys mean is decided elsewhere."""
 
 import os
+import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import javaproperties
 
 from heliograph.config.declare.secrets import hide
+from heliograph.config.declare.supported import SASL_JAAS_CONFIG
 from heliograph.config.messages import ConfigError
 from heliograph.config.read.entry import FileEntry
+from heliograph.model.secret import Secret
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -34,7 +38,11 @@ def parse(data: bytes, file: str) -> tuple[FileEntry, ...]:
     try:
         # The library decodes bytes as Java does (Latin-1).
         for element in javaproperties.parse(data.removeprefix(_BYTE_ORDER_MARK)):
-            if isinstance(element, javaproperties.KeyValue):
+            if isinstance(element, javaproperties.KeyValue) and _continues_login(entries, element.key, element.value):
+                login = entries[-1]
+                whole = Secret(f"{login.reveal().rstrip()} {element.key}={element.value}")
+                entries[-1] = replace(login, value=whole, is_continued=True)
+            elif isinstance(element, javaproperties.KeyValue):
                 value = hide(element.key, element.value)
                 entries.append(FileEntry(line, element.key, value, drops_backslash=_drops_backslash(element.source)))
             line += _line_ends(element.source)
@@ -44,6 +52,19 @@ def parse(data: bytes, file: str) -> tuple[FileEntry, ...]:
             "(a backslash in a regular expression is written twice)"
         ) from None
     return tuple(entries)
+
+
+def _continues_login(entries: list[FileEntry], key: str, value: str) -> bool:
+    """Whether a line belongs to a `sasl.jaas.config` before it, as files that were copied from a page have it: the
+    login is not terminated, and the line is an option of it."""
+    login = entries[-1] if entries else None
+    return (
+        login is not None
+        and login.key.endswith(SASL_JAAS_CONFIG.name)
+        and not login.reveal().rstrip().endswith(";")
+        and re.fullmatch(r"\w+", key) is not None
+        and value.startswith(('"', "'"))
+    )
 
 
 def _line_ends(text: str) -> int:

@@ -1,7 +1,7 @@
 """References such as `${env:NAME}` in values, to the providers that the file declares, as in MirrorMaker 2.
 
-A reference to an undeclared provider, or to a key that it does not have, stays as it is. Only the three providers that
-come with Kafka are supported; values are resolved once, when a file is read.
+A reference to an undeclared provider, or to a key that it does not have, stays as it is. Values are resolved when a
+file is read; `service/secret_watcher` notices when they change.
 """
 
 import os
@@ -11,12 +11,23 @@ from pathlib import Path
 
 from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.secrets import REFERENCE
-from heliograph.config.declare.supported import CONFIG_PROVIDERS
+from heliograph.config.declare.supported import CONFIG_PROVIDERS, SECRETS_DIR
 from heliograph.config.messages import ConfigError
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.properties import read
+from heliograph.config.read.vault import vault_provider
 from heliograph.model.names import NameFilter
 
+SECRETS_DIR_VARIABLE = "HELIOGRAPH_SECRETS_DIR"
+# The usual names of providers in Connect and Strimzi. A class is needed for other names only.
+_KAFKA, _STRIMZI = "org.apache.kafka.common.config.provider", "io.strimzi.kafka"
+USUAL_PROVIDERS = {
+    **dict.fromkeys(("env", "strimzienv"), f"{_KAFKA}.EnvVarConfigProvider"),
+    **dict.fromkeys(("file", "strimzifile"), f"{_KAFKA}.FileConfigProvider"),
+    **dict.fromkeys(("directory", "strimzidir"), f"{_KAFKA}.DirectoryConfigProvider"),
+    **dict.fromkeys(("secrets", "strimzisecrets"), f"{_STRIMZI}.KubernetesSecretConfigProvider"),
+    **dict.fromkeys(("configmaps", "strimziconfigmaps"), f"{_STRIMZI}.KubernetesConfigMapConfigProvider"),
+}
 # Takes path and key of a reference, returns the value; None leaves the reference as it is.
 Provider = Callable[[str, str], str | None]
 
@@ -24,7 +35,8 @@ Provider = Callable[[str, str], str | None]
 def declared_providers(file: str, top: Iterable[FileEntry]) -> dict[str, Provider | None]:
     """The providers of `config.providers`, by name; None for one whose class is not supported. `top` are the settings
     at top level."""
-    texts = {entry.key: entry.reveal() for entry in top if entry.key.startswith(CONFIG_PROVIDERS.name)}
+    of_providers = (CONFIG_PROVIDERS.name, SECRETS_DIR.name)
+    texts = {entry.key: entry.reveal() for entry in top if entry.key.startswith(of_providers)}
     try:
         return {name: _provider(name, texts) for name in split_list(texts.get(CONFIG_PROVIDERS.name, "")) if name}
     except ValueError as error:
@@ -68,19 +80,51 @@ def references(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _provider(name: str, top: Mapping[str, str]) -> Provider | None:
-    simple = top.get(f"config.providers.{name}.class", "").strip().rpartition(".")[2]
-    parameters = f"config.providers.{name}.param."
-    allowed = split_list(top.get(f"{parameters}allowed.paths", ""))
-    match simple:
+    given = top.get(f"{CONFIG_PROVIDERS.name}.{name}.class", "").strip() or USUAL_PROVIDERS.get(name, "")
+    prefix = f"{CONFIG_PROVIDERS.name}.{name}.param."
+    parameters = {key.removeprefix(prefix): text for key, text in top.items() if key.startswith(prefix)}
+    allowed = split_list(parameters.get("allowed.paths", ""))
+    match given.rpartition(".")[2]:
         case "EnvVarConfigProvider":
-            names = NameFilter((top.get(f"{parameters}allowlist.pattern", ".*"),))
+            names = NameFilter((parameters.get("allowlist.pattern", ".*"),))
             return lambda _, key: os.environ.get(key) if names.matches(key) else None
         case "FileConfigProvider":
             return lambda path, key: _from_file(path, key, allowed)
         case "DirectoryConfigProvider":
             return lambda path, key: _from_directory(path, key, allowed)
+        case "KubernetesSecretConfigProvider" | "KubernetesConfigMapConfigProvider":
+            mount = secrets_directory(top.get(SECRETS_DIR.name, ""))
+            return lambda path, key: _from_mount(mount, path, key)
+        case "VaultConfigProvider" | "VaultSecretProvider":
+            return vault_provider(parameters)
         case _:
             return None
+
+
+def secrets_directory(given: str = "") -> str:
+    """Where Kubernetes secrets and config maps are mounted; '' if nowhere."""
+    return given.strip() or os.environ.get(SECRETS_DIR_VARIABLE, "").strip()
+
+
+def _from_mount(mount: str, path: str, key: str) -> str:
+    """`namespace/name` and a key are the file `name/key`. A key may be a pattern, such as `*.crt`: then all files that
+    match it, one after the other."""
+    if not mount:
+        raise ValueError(
+            f"refers to a Kubernetes secret or config map: set {SECRETS_DIR.name} to the directory where it is mounted"
+        )
+    name = path.rpartition("/")[2]
+    if not name or not key or "/" in key or {name, key} & {".", ".."}:
+        raise ValueError("is not of the form ${provider:namespace/name:key}")
+    folder = Path(mount) / name
+    files = sorted(folder.glob(key)) if set("*?[") & set(key) else [folder / key]
+    try:
+        texts = [file.read_text() for file in files if file.is_file()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"refers to a file in {folder} that cannot be read: {error}") from None
+    if not texts:
+        raise ValueError(f"refers to {folder / key}, which does not exist")
+    return "\n".join(text.rstrip("\n") for text in texts)
 
 
 def _from_file(path: str, key: str, allowed: tuple[str, ...]) -> str | None:

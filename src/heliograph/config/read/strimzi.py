@@ -19,7 +19,8 @@ from heliograph.config.read.tree import Field, Node, Table
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
 KIND = "KafkaMirrorMaker2"
-VERSIONS = ("kafka.strimzi.io/v1", "kafka.strimzi.io/v1beta2", "kafka.strimzi.io/v1alpha1")
+_GROUPS = ("kafka.strimzi.io", "eventstreams.ibm.com")  # IBM Event Streams has Strimzi's resource as its own
+VERSIONS = tuple(f"{group}/{version}" for group in _GROUPS for version in ("v1", "v1beta2", "v1alpha1"))
 FIELDS = {SOURCE: "sourceConnector", CHECKPOINT: "checkpointConnector", HEARTBEAT: "heartbeatConnector"}
 
 PATTERNS = {

@@ -35,6 +35,7 @@ _MECHANISMS = {
 }
 _AMAZON = "IAMOAuthBearerLoginCallbackHandler"
 _HANDLERS = ("OAuthBearerLoginCallbackHandler", "JaasClientOauthLoginCallbackHandler", _AMAZON)
+CALLBACK_HANDLERS = (*_HANDLERS, "IAMClientCallbackHandler", "OAuthBearerSaslClientCallbackHandler")
 _RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 # Options of Strimzi for other grants, which this version does not have.
 _OTHER_GRANTS = ("oauth.refresh.token", "oauth.client.assertion", "oauth.password.grant", "oauth.username")
@@ -56,14 +57,13 @@ def login_of(mechanism: str, module: LoginModule | None, read: ClientSettings) -
         endpoint = read.if_set(supported.OAUTH_TOKEN_ENDPOINT)
         if mechanism == security.OAUTHBEARER and endpoint:
             return _oauth_login(LoginModule(_OAUTH, {}), read)
-        raise ValueError(f"is missing: write for example {EXAMPLES[mechanism]}")
+        raise ValueError(f"is missing: for sasl.mechanism = {_named(mechanism, read)} write {EXAMPLES[mechanism]}")
     if module.name not in MODULES:
         raise ValueError(f"names a login module that is not supported: supported are {', '.join(MODULES)}")
     if mechanism not in _MECHANISMS[module.name]:
         fitting = _MECHANISMS[module.name][0]
-        default = ", the default" if read.if_set(supported.SASL_MECHANISM) is None else ""
         raise ValueError(
-            f"has {module.name}, but sasl.mechanism is {mechanism}{default}: write sasl.mechanism = {fitting}, "
+            f"has {module.name}, but sasl.mechanism is {_named(mechanism, read)}: write sasl.mechanism = {fitting}, "
             "or another login module"
         )
     match module.name:
@@ -75,6 +75,10 @@ def login_of(mechanism: str, module: LoginModule | None, read: ClientSettings) -
             return _iam_login(module)
         case _:
             return _password_login(module)
+
+
+def _named(mechanism: str, read: ClientSettings) -> str:
+    return mechanism if read.if_set(supported.SASL_MECHANISM) else f"{mechanism} (the default)"
 
 
 def _password_login(module: LoginModule) -> security.PasswordLogin:
@@ -95,6 +99,11 @@ def _kerberos_login(module: LoginModule, read: ClientSettings) -> security.Kerbe
 
 
 def _iam_login(module: LoginModule) -> security.AwsIamLogin:
+    for option in ("awsRoleAccessKeyId", "awsRoleSecretAccessKey", "awsRoleSessionToken", "awsRoleExternalId"):
+        if option in module.options:
+            raise ValueError(
+                f"has {option}, which is not supported: write awsProfileName, or set AWS' environment variables"
+            )
     return security.AwsIamLogin(
         module.text("awsStsRegion"),
         module.text("awsProfileName"),

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import hide, is_literal_secret, is_secret
-from heliograph.config.declare.supported import CONFIG_PROVIDERS
 from heliograph.config.messages import ConfigError, ConfigNotice
 from heliograph.config.read.connector import Connector, ConnectorFile, from_config, part_of_class
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import join
-from heliograph.config.read.worker_file import FOR_CONNECTORS
 from heliograph.config.resolve.deployment import assemble
+from heliograph.config.resolve.worker_file import FOR_CONNECTORS
 from heliograph.model.flow import ConnectOffsets, Flow
 from heliograph.model.secret import HIDDEN
 
@@ -55,8 +54,8 @@ def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOff
     for name, value in worker.items():
         if not name.startswith(FOR_CONNECTORS):
             continue
-        is_provider = name.startswith(CONFIG_PROVIDERS.name)
-        key = top_key(name) if is_provider else SettingKey(Scope.CLUSTER, target, name)
+        is_producer = name.startswith("producer.")
+        key = SettingKey(Scope.CLUSTER, target, name) if is_producer else top_key(name)
         extra[key] = FileEntry(0, key.key(), hide(name, value))
     try:
         deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)

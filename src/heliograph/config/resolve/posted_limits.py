@@ -7,7 +7,13 @@ from collections.abc import Collection, Mapping
 from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.plugins import is_built_in_package
 from heliograph.config.declare.secrets import REFERENCE
-from heliograph.config.declare.supported import CONFIG_PROVIDERS, FILTER_CLASSES, REPLICATION_POLICY_CLASS, REST_ALLOW
+from heliograph.config.declare.supported import (
+    CONFIG_PROVIDERS,
+    FILTER_CLASSES,
+    REPLICATION_POLICY_CLASS,
+    REST_ALLOW,
+    SECRETS_DIR,
+)
 from heliograph.config.read.providers import references
 from heliograph.model.rest_settings import CLASSES, FILES, PROVIDERS
 
@@ -39,7 +45,7 @@ def _kind(name: str, value: str, declared: Collection[str]) -> tuple[str, str]:
     """What the setting needs to be allowed, and the beginning of the message; empty for a plain setting."""
     if name.endswith(_CLASS_SETTINGS) and not _is_built_in(value):
         return CLASSES, "a posted config cannot name a class that is not built in"
-    if CONFIG_PROVIDERS.name in name:
+    if CONFIG_PROVIDERS.name in name or name.endswith(SECRETS_DIR.name):
         return PROVIDERS, "a posted config cannot declare config providers"
     # In a file, a provider with a usual name needs no declaration; here it would read this machine's environment.
     for reference, provider in references(value):

@@ -4,18 +4,25 @@ and settings that this version does not support.
 Every key of the file is either supported or mentioned here. Values that make it impossible to run are errors instead.
 """
 
+import re
 from collections.abc import Iterator
 
-from heliograph.config.declare import catalogue
+from heliograph.config.declare import catalogue, locations
 from heliograph.config.declare.catalogue import SettingMatch
 from heliograph.config.declare.kinds import PATTERNS
-from heliograph.config.declare.locations import DATA_PRODUCER, SECURITY, SOURCE_CONSUMER, TARGET_ADMIN, Scope
+from heliograph.config.declare.locations import DATA_PRODUCER, SECURITY, SOURCE_CONSUMER, TARGET_ADMIN, Scope, flow, top
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
 from heliograph.config.messages import ConfigNotice
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.mm2_file import nearest_alias, split_at_setting
 from heliograph.config.read.settings import Settings
+
+_OF_CLUSTERS = (
+    (("consumer.", "source.cluster."), "source.consumer", locations.source),
+    (("admin.", "target.cluster."), "target.admin", locations.target),
+)
+_PLACEHOLDER = re.compile(r"\$\{\w+\}")
 
 
 def warnings(settings: Settings) -> Iterator[ConfigNotice]:
@@ -75,6 +82,13 @@ def _mistakes(settings: Settings, key: SettingKey, entry: FileEntry) -> Iterator
         yield _no_effect(settings, match.setting, key, entry)
         return
     yield from _overridden(settings, key, entry, match)
+    if match.setting.where is SECURITY and _PLACEHOLDER.search(entry.reveal()):
+        yield (
+            f"{entry.name} has a ${{NAME}} that is taken as it is: replace it before the file is read, or write "
+            "${env:NAME} and config.providers = env"
+        )
+    if entry.is_continued:
+        yield f"{entry.name} is read on in the next line, unlike by MM2: end the line with a backslash"
     if _reports_references(settings, match.setting):
         yield from (f"{entry.name}: {text}" for text in settings.unresolved(entry))
     if match.setting is BOOTSTRAP_SERVERS and key.scope is Scope.TOP:
@@ -172,5 +186,18 @@ def _overridden(settings: Settings, key: SettingKey, entry: FileEntry, match: Se
     for narrow, cluster, broad in (SOURCE_CONSUMER, TARGET_ADMIN):
         winner = settings.find(match.setting, source, target, (cluster,)) if match.location == broad else None
         if winner is not None:
-            better = entry.spelt(narrow.key(match.setting.name, source, target))
-            yield f"'{entry.name}' loses to '{winner.name}' in line {winner.line}, as with MM2: write '{better}' to win"
+            yield _loses(entry, winner, narrow.key(match.setting.name, source, target))
+    if match.setting.where is not SECURITY or settings.is_of_connectors:
+        return
+    # MM2's driver repeats a cluster's security, and that of the top level, for each client of the cluster.
+    for prefixes, role, at in _OF_CLUSTERS:
+        winner = settings.find(match.setting, source, target, (at(), top()))
+        if match.location.prefix in prefixes and winner is not None:
+            yield _loses(entry, winner, flow(f"{role}.").key(match.setting.name, source, target))
+
+
+def _loses(entry: FileEntry, winner: FileEntry, better: str) -> str:
+    return (
+        f"'{entry.name}' loses to '{winner.name}' in line {winner.line}, as with MM2: write '{entry.spelt(better)}' "
+        "to win"
+    )

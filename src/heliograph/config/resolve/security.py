@@ -3,7 +3,7 @@
 Which settings a client reads is `locations.of_security`. Files are not opened here: they may be on another machine.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from heliograph.config.messages import ConfigNotice, ErrorCollector
 from heliograph.config.read import jaas
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve.logins import login_of
+from heliograph.config.resolve.logins import CALLBACK_HANDLERS, login_of
 from heliograph.model import security
 from heliograph.model.flow import Cluster
 from heliograph.model.secret import Secret
@@ -176,10 +176,15 @@ def _login_module(config: Secret | None) -> jaas.LoginModule | None:
 
 
 def warnings(settings: Settings, pairs: tuple[tuple[str, str], ...]) -> Iterator[ConfigNotice]:
-    """Settings of TLS and SASL that no client of these flows uses, because of its protocol; passwords in clear."""
+    """About the clients of these flows."""
+    return _warnings(settings, [client(settings, role, pair, ErrorCollector()) for pair in pairs for role in ROLES])
+
+
+def _warnings(settings: Settings, clients: Iterable[Client]) -> Iterator[ConfigNotice]:
+    """Settings of TLS and SASL that no client uses, because of its protocol; passwords in clear text."""
     used: set[FileEntry] = set()
     unused: dict[FileEntry, str] = {}
-    for of in (client(settings, role, pair, ErrorCollector()) for pair in pairs for role in ROLES):
+    for of in clients:
         protocol = of.get(supported.SECURITY_PROTOCOL)
         entry = of.find(supported.SECURITY_PROTOCOL)
         for is_used, group in zip(_parts(protocol), (_OF_TLS, _OF_SASL), strict=True):
@@ -190,14 +195,32 @@ def warnings(settings: Settings, pairs: tuple[tuple[str, str], ...]) -> Iterator
                 unused |= dict.fromkeys(found, protocol if entry is not None else f"{protocol}, the default")
         if protocol == security.SASL_PLAINTEXT and of.get(supported.SASL_MECHANISM) == security.PLAIN and entry:
             yield settings.notice(entry, f"{entry.name}: the password is sent in clear text: SASL_SSL encrypts it")
+        if _parts(protocol)[1]:
+            yield from _ignored_handlers(of)
     for entry, protocol in unused.items():
         if entry not in used:
             yield settings.notice(entry, f"{entry.name} has no effect: security.protocol is {protocol}")
 
 
-def of_settings(settings: Settings) -> Security:
-    """Of settings that are all at top level, such as those of a Connect worker. Raises `ConfigError`."""
+def _ignored_handlers(of: Client) -> Iterator[ConfigNotice]:
+    """Classes that would log in differently. With OAUTHBEARER an unknown one is an error."""
+    handlers = [supported.SASL_CLIENT_CALLBACK_HANDLER]
+    if of.get(supported.SASL_MECHANISM) != security.OAUTHBEARER:
+        handlers.append(supported.SASL_LOGIN_CALLBACK_HANDLER)
+    for entry in filter(None, map(of.find, handlers)):
+        name = entry.reveal().strip().rpartition(".")[2]
+        if name and name not in CALLBACK_HANDLERS:
+            yield of.settings.notice(entry, f"{entry.name} has no effect: {name} is a Java class that is not supported")
+
+
+def of_top_level(settings: Settings) -> tuple[Security, tuple[ConfigNotice, ...]]:
+    """Of settings that are not those of flows, such as a Connect worker's, with warnings. Raises `ConfigError`."""
     errors = ErrorCollector()
-    found = _security(Client(settings, ("", ""), (locations.top(),), errors))
+    of = Client(settings, ("", ""), (locations.top(),), errors)
+    for setting in (supported.SECURITY_PROTOCOL, *_OF_TLS, *_OF_SASL):
+        with errors:
+            of.if_set(setting)
     errors.raise_collected()
-    return found
+    found = _security(of)
+    errors.raise_collected()
+    return found, tuple(_warnings(settings, [of]))

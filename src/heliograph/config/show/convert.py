@@ -14,7 +14,7 @@ from heliograph.config.declare.secrets import is_literal_secret, reveal
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS
 from heliograph.config.read.connector import CLASSES
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
-from heliograph.config.read.joining import USUAL_PROVIDERS
+from heliograph.config.read.providers import USUAL_PROVIDERS
 from heliograph.config.read.settings import Settings
 from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER
 from heliograph.config.resolve.deployment import Deployment

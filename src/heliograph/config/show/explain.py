@@ -13,6 +13,7 @@ from heliograph.config.read.entry import FileEntry, SettingKey, keys_of
 from heliograph.config.read.mm2_file import nearest_alias
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
+from heliograph.config.resolve.security import SOURCE_ADMIN, SOURCE_CONSUMER, TARGET_ADMIN, TARGET_PRODUCER
 
 _BY_KIND = {"consumer.": locations.OF_SOURCE, "producer.": locations.OF_WRITING, "admin.": locations.OF_TARGET}
 
@@ -54,7 +55,7 @@ def explain(settings: Settings, deployment: Deployment, key: str) -> Explanation
     cluster (`A->B.topics`). Raises `ConfigError` if it is unknown."""
     owner, name = _owner(settings, key)
     setting, prefix, local = _setting(name)
-    reads = _reads(setting, prefix)
+    reads = _reads(setting, prefix, settings.is_of_connectors)
     origins = tuple(
         _origin(settings, setting, subject, keys_of((local, *setting.old_names), reads, source, target))
         for subject, source, target in _subjects(settings, deployment, reads, owner)
@@ -104,8 +105,24 @@ def _setting(name: str) -> tuple[Setting[object], str, str]:
     raise ConfigError(f"unknown setting '{name}': {hint}")
 
 
-def _reads(setting: Setting[object], prefix: str) -> tuple[SettingLocation, ...]:
+def _role(prefix: str) -> str:
+    """The client that a prefix is for, as `locations.of_security` names it; '' if it is for none."""
+    match prefix.removesuffix("."):
+        case "consumer" | "source.consumer":
+            return SOURCE_CONSUMER
+        case "producer" | "producer.override":
+            return TARGET_PRODUCER
+        case "admin" | "target.admin":
+            return TARGET_ADMIN
+        case "source.admin":
+            return SOURCE_ADMIN
+    return ""
+
+
+def _reads(setting: Setting[object], prefix: str, of_connectors: bool) -> tuple[SettingLocation, ...]:
     """The locations that apply to the client in question, highest first."""
+    if setting.where is locations.SECURITY and (role := _role(prefix)):
+        return locations.of_security(role, of_connectors)
     for kind, chain in _BY_KIND.items():
         if prefix.endswith(kind) or (kind == "producer." and prefix == "producer.override."):
             chosen = tuple(location for location in setting.where.read if location in chain)

@@ -9,7 +9,7 @@ from heliograph.config.declare.secrets import is_secret
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
 from heliograph.model.flow import Cluster
-from heliograph.model.secret import HIDDEN
+from heliograph.model.secret import HIDDEN, Secret
 
 
 def outline(settings: Settings, deployment: Deployment) -> dict[str, Any]:
@@ -34,7 +34,10 @@ def _cluster(settings: Settings, cluster: Cluster) -> dict[str, Any]:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    if name and is_secret(name.replace("_", ".")) and value not in (None, ""):
+    if isinstance(value, Secret):
+        return HIDDEN
+    is_shown = value in (None, "") or isinstance(value, bool) or is_dataclass(value)
+    if name and is_secret(name.replace("_", ".")) and not is_shown:
         return HIDDEN
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: plain(getattr(value, field.name), field.name) for field in fields(value)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, Kind
+from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, TLS_VERSIONS, Kind
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret, shown
 from heliograph.config.declare.setting import Setting
@@ -18,7 +18,7 @@ _REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
 _BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task.index", "task.class"})
 
 _TYPES = {BOOL.label: "BOOLEAN", "class": "CLASS"} | dict.fromkeys(
-    (NAMES.label, PATTERNS.label, ADDRESSES.label), "LIST"
+    (NAMES.label, PATTERNS.label, ADDRESSES.label, TLS_VERSIONS.label), "LIST"
 )
 
 

@@ -12,9 +12,10 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
 from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, PARTS, READ_BY_ONE, read_by_others
 from heliograph.config.read.connector import CLASSES, class_name
-from heliograph.config.read.entry import SettingKey, top_key
+from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
 from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.security import ROLES, TARGET_PRODUCER
 from heliograph.model.flow import CHECKPOINT, Flow
 
 _FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
@@ -79,7 +80,7 @@ def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Valu
         for key, entry in settings.entries.items()
         if key.scope is scope
         for name in _names(settings, key, source, target)
-    }
+    } | {name: entry.value for name, entry in _security(settings, source, target).items()}
     for name in _FALLBACKS:
         _fall_back(settings, config, name, source, ("source.consumer.", "consumer."))
         _fall_back(settings, config, name, target, ("target.admin.", "admin."))
@@ -87,10 +88,37 @@ def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Valu
     return config
 
 
+def _security(settings: Settings, source: str, target: str) -> dict[str, FileEntry]:
+    """Security as connectors write it, of an `mm2.properties`: there, other locations win. `producer.override.` and
+    the prefixes of other clients only where they differ from their cluster."""
+    written: dict[str, FileEntry] = {}
+    if settings.is_of_connectors:
+        return written
+    for setting in {match.setting.name: match.setting for match in map(_match, settings.entries) if match}.values():
+        if setting.where is not locations.SECURITY:
+            continue
+        for side, at in (("source", locations.source()), ("target", locations.target())):
+            of_cluster = settings.find(setting, source, target, (at, locations.top()))
+            if of_cluster is not None:
+                written[f"{side}.cluster.{setting.name}"] = of_cluster
+            for role in ROLES:
+                entry = settings.find(setting, source, target, locations.of_security(role, False))
+                if role.startswith(side) and entry is not None and entry is not of_cluster:
+                    prefix = "producer.override." if role == TARGET_PRODUCER else f"{role}."
+                    written[prefix + setting.name] = entry
+    return written
+
+
+def _match(key: SettingKey) -> catalogue.SettingMatch | None:
+    return catalogue.find(key.scope, key.name)
+
+
 def _names(settings: Settings, key: SettingKey, source: str, target: str) -> Iterator[str]:
     """The names that a setting has in the connectors of a flow; none if they do not have it."""
     name = key.name
-    if name in (ENABLED.name, PARTS.name):
+    found = _match(key)
+    is_security = found is not None and found.setting.where is locations.SECURITY
+    if name in (ENABLED.name, PARTS.name) or (is_security and not settings.is_of_connectors):
         return
     match key.scope:
         case Scope.FLOW:
@@ -146,10 +174,11 @@ def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterat
     """A sentence for every setting that is in none of the connectors; `workers` is whether the format has a place for
     those of Connect's workers."""
     pairs = [(flow.source.alias, flow.target.alias) for flow in flows]
+    secured = {entry for pair in pairs for entry in _security(settings, *pair).values()}
     for key, entry in settings.entries.items():
         if not entry.line or key.name in (supported.CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
             continue
-        is_carried = any(name for pair in pairs for name in _names(settings, key, *pair))
+        is_carried = entry in secured or any(name for pair in pairs for name in _names(settings, key, *pair))
         if is_carried or (pairs and key.scope is Scope.TOP and is_of_clients(key.name)):
             continue
         if _is_of_workers(key):

@@ -8,13 +8,22 @@ from typing import TypeVar
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, whole
 from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS, GROUP_ID, LISTENERS, NOTIFY_WEBHOOK
-from heliograph.config.messages import ConfigError, ErrorCollector
+from heliograph.config.declare.supported import (
+    BOOTSTRAP_SERVERS,
+    CONFIG_PROVIDERS,
+    GROUP_ID,
+    LISTENERS,
+    NOTIFY_WEBHOOK,
+    SECRETS_DIR,
+    SECRETS_REFRESH,
+)
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read import properties
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.security import of_top_level
 from heliograph.model.flow import Cluster
 from heliograph.model.rest_settings import RestOptions, RestSettings
 
@@ -22,7 +31,7 @@ T = TypeVar("T")
 _PORT = 8083
 _NO_OPTIONS = RestOptions()
 # Settings of a worker that apply to its connectors begin so.
-FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name)
+FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name, SECRETS_DIR.name)
 # The defaults of Connect's storage topics.
 _PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS = 3
@@ -37,7 +46,8 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """`advertised` is the worker's own address. `settings` are those that apply to its connectors, secrets included."""
+    """`cluster` stores the worker's state. `advertised` is the worker's own address. `settings` are those that apply to
+    its connectors, secrets included."""
 
     file: str
     cluster: Cluster
@@ -49,6 +59,8 @@ class WorkerFile:
     advertised: str
     settings: Mapping[str, str] = field(repr=False)
     webhook: str = field(default="", repr=False)
+    secrets_refresh: float = 0.0
+    warnings: tuple[ConfigNotice, ...] = ()
 
 
 def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS) -> WorkerFile:
@@ -63,6 +75,11 @@ def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS
     rest = read.rest(options)
     host, port = (rest.listeners[0].host, rest.listeners[0].port) if rest.listeners else ("", _PORT)
     webhook = read.get(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
+    refresh = read.get(SECRETS_REFRESH.name, SECRETS_REFRESH.kind, float(SECRETS_REFRESH.default or 0))
+    warnings: tuple[ConfigNotice, ...] = ()
+    with read.errors:
+        security, warnings = of_top_level(read.settings)
+        cluster = replace(cluster, security=security)
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
     advertised_port = read.text("rest.advertised.port") or port
     read.errors.raise_collected()
@@ -75,6 +92,8 @@ def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS
         f"{advertised}:{advertised_port}",
         {key: entry.reveal() for key, entry in entries.items() if key.startswith(FOR_CONNECTORS)},
         webhook,
+        refresh,
+        warnings,
     )
 
 

@@ -1,0 +1,78 @@
+"""The flows of a deployment's files: reads the files again on SIGHUP, and follows secrets that are rotated."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from heliograph.config import ConfigError, Deployment
+from heliograph.config.declare.supported import SECRETS_REFRESH
+from heliograph.config.read.formats import read_all
+from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.deployment import assemble
+from heliograph.config.resolve.rotation import digest, read_again, with_unreloaded
+from heliograph.service.connectors import Connectors
+
+log = logging.getLogger(__name__)
+
+
+async def keep_refreshing(every: float, refresh: Callable[[], Awaitable[None]]) -> None:
+    """Until cancelled; returns at once if `every` is 0."""
+    while every:
+        await asyncio.sleep(every)
+        try:
+            await refresh()
+        except Exception:
+            log.exception("secrets could not be read again; the next attempt is in %g s", every)
+
+
+class FileFlows:
+    def __init__(
+        self, files: Sequence[Path], document: Settings, deployment: Deployment, connectors: Connectors
+    ) -> None:
+        self._files = files
+        self._connectors = connectors
+        self._keep(document, deployment, digest(document))
+        connectors.adopt(document, deployment)
+
+    @property
+    def refresh_seconds(self) -> float:
+        return self._document.get(SECRETS_REFRESH, "", "")
+
+    def reload(self) -> None:
+        """On SIGHUP. A file with errors changes nothing."""
+        try:
+            document = read_all(self._files)
+            deployment = assemble(document)
+        except ConfigError as error:
+            log.error("%s; the flows run on unchanged", error)
+            return
+        for warning in deployment.warnings:
+            log.warning("%s", warning)
+        log.info("%s reloaded: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
+        self._keep(document, deployment, digest(document))
+        self._connectors.adopt(document, deployment)
+
+    async def refresh(self) -> None:
+        """Takes rotated secrets over. What cannot be read at the moment changes nothing."""
+        before = self._document
+        try:
+            document, values = await asyncio.to_thread(_looked_up_again, before)
+            if values == self._values or before is not self._document:  # the file may have been reloaded meanwhile
+                return
+            deployment = with_unreloaded(document, self._deployment, await asyncio.to_thread(assemble, document))
+        except ConfigError as error:
+            log.error("%s; the flows run on with the secrets that they have", error)
+            return
+        if before is self._document:
+            log.info("%s: a secret has changed: reloading the flows that use it", document.file)
+            self._keep(document, deployment, values)
+            self._connectors.use_flows(deployment)
+
+    def _keep(self, document: Settings, deployment: Deployment, values: bytes) -> None:
+        self._document, self._deployment, self._values = document, deployment, values
+
+
+def _looked_up_again(document: Settings) -> tuple[Settings, bytes]:
+    again = read_again(document)
+    return again, digest(again)

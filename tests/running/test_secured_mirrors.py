@@ -1,0 +1,187 @@
+"""The real command between clusters that are secured differently; no secret is found anywhere while it runs."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+from heliograph.sandbox import SandboxCluster, write_key_store
+from logs import PATIENCE, Log, Pair, some_records, until
+from running.command import heliograph, kill, start
+from secured import SecuredPair
+
+
+def _file(path: Path, topic: str, a: Mapping[str, str], b: Mapping[str, str], *more: str) -> Path:
+    lines = [
+        *("clusters = A, B", "A->B.enabled = true", f"A->B.topics = {topic}.*", "replication.factor = 1"),
+        *("refresh.topics.interval.seconds = 1", "emit.heartbeats.enabled = false"),
+        *("heartbeats.replication.enabled = false", "sync.topic.acls.enabled = false"),
+        *(f"{alias}.{name} = {value}" for alias, settings in (("A", a), ("B", b)) for name, value in settings.items()),
+        *more,
+    ]
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+@pytest.mark.parametrize(("source", "target"), [("scram", "mtls"), ("plain", "oauth")])
+def test_a_mirror_between_clusters_that_are_secured_differently(
+    secured: SecuredPair, topic: str, tmp_path: Path, source: str, target: str
+) -> None:
+    """The first on Spark's own processes for executors, which get their logins from the driver."""
+    logs = secured.logs
+    logs.a.create(topic, partitions=2)
+    for partition in range(2):
+        logs.a.write(topic, some_records(500), partition)
+    a, b = secured.a.security.client_settings("admin", source), secured.b.security.client_settings("admin", target)
+    file = _file(tmp_path / "mm2.properties", topic, a, b)
+    executors = ("--master", "local-cluster[1,2,1024]", "--conf", "spark.executor.memory=512m")
+    done = heliograph("run", file, "--until-caught-up", *(executors if source == "scram" else ()))
+    assert done.returncode == 0, done.stderr
+    for partition in range(2):
+        assert logs.b.read(f"A.{topic}", partition) == logs.a.read(topic, partition)
+
+
+def _allow_everything(cluster: SandboxCluster, user: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    resources = [
+        (ResourceType.TOPIC, "*"),
+        (ResourceType.GROUP, "*"),
+        (ResourceType.CLUSTER, "kafka-cluster"),
+    ]
+    admin.create_acls(
+        [
+            ACL(f"User:{user}", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
+            for kind, name in resources
+        ]
+    )
+    admin.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _processes_of(process: int) -> Iterator[psutil.Process]:
+    parent = psutil.Process(process)
+    yield from (parent, *parent.children(recursive=True))
+
+
+def _found(secrets: Mapping[str, bytes], content: bytes) -> set[str]:
+    return {name for name, secret in secrets.items() if secret in content}
+
+
+def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file():
+                yield str(path), path.read_bytes()
+        except OSError:
+            continue  # it is gone
+
+
+def _of_processes(pid: int) -> Iterator[tuple[str, bytes]]:
+    for process in _processes_of(pid):
+        for name in ("cmdline", "environ"):
+            try:
+                yield f"{process.pid} {name}", Path(f"/proc/{process.pid}/{name}").read_bytes()
+            except OSError:
+                continue
+
+
+def _of_rest(port: int) -> Iterator[tuple[str, bytes]]:
+    paths = ["/", "/connectors?expand=info&expand=status", "/metrics", "/health"]
+    paths += ["/heliograph/v1/flows", "/heliograph/v1/events"]
+    paths += [f"/connectors/{quote(name)}/config" for name in json.loads(_answer(port, "/connectors"))]
+    assert len(paths) > 6
+    return ((path, _answer(port, path)) for path in paths)
+
+
+def _answer(port: int, path: str) -> bytes:
+    with urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
+        content: bytes = answer.read()
+        return content
+
+
+def _of_internal_topics(log: Log) -> Iterator[tuple[str, bytes]]:
+    for topic in log.topics():
+        if topic.endswith(".internal"):
+            for partition in range(log.partitions(topic)):
+                yield topic, b"".join(key + value for key, value in log.pairs(topic, partition))
+
+
+def _has_copied(logs: Pair, topic: str, count: int) -> bool:
+    mirror = f"A.{topic}"
+    return logs.b.exists(mirror) and logs.b.bounds(mirror)[1] >= count
+
+
+def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
+    secured: SecuredPair, topic: str, tmp_path: Path
+) -> None:
+    a, b, logs = secured.a.security, secured.b.security, secured.logs
+    logs.a.create(topic)
+    logs.a.write(topic, some_records(100))
+    for cluster in (secured.a, secured.b):
+        _allow_everything(cluster, "rotated")
+    passwords = tmp_path / "passwords.properties"
+    passwords.write_text(f"rotated={a.passwords['rotated']}\n")
+    login = a.client_settings("rotated", "scram", stores="JKS")
+    literal = login["sasl.jaas.config"]
+    login["sasl.jaas.config"] = literal.replace(a.passwords["rotated"], f"${{file:{passwords}:rotated}}")
+    certificate = b.client_settings("rotated", "mtls", stores="PKCS12")
+    temporary, events = tmp_path / "tmp", tmp_path / "events"
+    temporary.mkdir()
+    events.mkdir()
+    port = _free_port()
+    file = _file(
+        tmp_path / "mm2.properties",
+        topic,
+        login,
+        certificate,
+        "config.providers = file",
+        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider",
+        "heliograph.secrets.refresh.seconds = 1",
+    )
+    log = tmp_path / "log"
+    process = start(
+        *("run", file, "--rest", f"127.0.0.1:{port}", "--verbose"),
+        *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}"),
+        log=log,
+        TMPDIR=str(temporary),
+    )
+    try:
+        until(lambda: _has_copied(logs, topic, 100), lambda: log.read_text()[-4000:])
+        first_password, secrets = a.passwords["rotated"], {}
+        secrets["password"] = first_password.encode()
+        secrets["store password of A"] = a.store_password.encode()
+        secrets["store password of B"] = b.store_password.encode()
+
+        a.change_password("rotated", "another-password-than-before")
+        secrets["new password"] = b"another-password-than-before"
+        passwords.write_text("rotated=another-password-than-before\n")
+        until(lambda: "a secret has changed" in log.read_text(), lambda: log.read_text()[-4000:])
+        key_store = Path(certificate["ssl.keystore.location"])
+        write_key_store(key_store, b.authority.issue("rotated"), password=b.store_password)
+        logs.a.write(topic, some_records(100))
+        until(lambda: _has_copied(logs, topic, 200), lambda: log.read_text()[-4000:])
+
+        places = [*_contents(temporary), *_contents(events), (str(log), log.read_bytes())]
+        assert any(name.startswith(str(events)) for name, _ in places)
+        places += [*_of_processes(process.pid), *_of_rest(port)]
+        places += _of_internal_topics(logs.b)
+        leaks = {name: found for name, content in places if (found := _found(secrets, content))}
+        assert not leaks
+    finally:
+        os.killpg(process.pid, 9)
+        kill(process)
+    assert logs.b.read(f"A.{topic}") == logs.a.read(topic)
