@@ -9,6 +9,7 @@
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
 #   make pictures  redraws docs/pictures: the commands and dashboards of two flows that run for some minutes
+#   make audit     known vulnerabilities of the locked packages, and a list of them (build/sbom.cdx.json, CycloneDX)
 #   make install   installs the command as .venv/bin/heliograph
 
 PYTHON  ?= python3
@@ -19,9 +20,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 ARCHIVE := $(VENV)/.archived
+# The tools of `make audit` have dependencies of their own, which must not mix with ours.
+AUDIT  := build/audit-tools
+AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak clean
+.PHONY: help install check-python check-java demo check test schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -109,6 +113,14 @@ bench-ledger: check-java $(STAMP) $(ARCHIVE)
 
 soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+$(AUDIT)/.installed: Makefile | check-python
+	@$(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check $(AUDIT_TOOLS)
+	@touch $@
+
+audit: $(AUDIT)/.installed
+	@$(AUDIT)/bin/python deploy/audit.py $(AUDIT)/bin
 
 clean:
 	rm -rf $(VENV) bench/.cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -16,6 +16,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from scene import heliograph, playing
 
+from heliograph.cli.rest_client import client
 from heliograph.cli.top import frame, look_at, remember
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -52,7 +53,7 @@ def _top(rest: str) -> RenderableType:
     history: dict[str, deque[float]] = {}
     begun = time.monotonic()
     while True:
-        look = look_at(rest)
+        look = look_at(client(rest))
         remember(history, look)
         if time.monotonic() > begun + SECONDS and look.behind and look.behind[0][1]["lag"] > BEHIND:
             return frame(look, history, "http://127.0.0.1:8083", WIDTH, HEIGHT)

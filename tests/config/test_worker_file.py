@@ -41,17 +41,18 @@ def test_topics_group_and_address_are_read(tmp_path: Path) -> None:
     [
         ((), ("", 8083), "127.0.0.1:8083"),
         (("listeners=http://:18083",), ("", 18083), "127.0.0.1:18083"),
-        (("listeners=HTTPS://h:1, HTTP://myhost:18083",), ("myhost", 18083), "myhost:18083"),
+        (("listeners=HTTPS://h:1, HTTP://myhost:18083", "ssl.keystore.location=k.jks"), ("h", 1), "h:1"),
         (("listeners=http://[::1]:80",), ("::1", 80), "::1:80"),
         (("listeners=http://0.0.0.0:80", "rest.advertised.host.name=me"), ("", 80), "me:80"),
         (("rest.host.name=old", "rest.port=81", "rest.advertised.port=99"), ("old", 81), "old:99"),
     ],
 )
-def test_the_first_http_listener_is_used(
+def test_the_first_listener_is_the_advertised_one(
     tmp_path: Path, lines: tuple[str, ...], address: tuple[str, int], advertised: str
 ) -> None:
     worker = load_worker(_file(tmp_path, *lines))
-    assert ((worker.host, worker.port), worker.advertised) == (address, advertised)
+    first = worker.rest.listeners[0]
+    assert ((first.host, first.port), worker.advertised) == (address, advertised)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_the_first_http_listener_is_used(
         ((), "status.storage.topic", "no status.storage.topic"),
         (("bootstrap.servers=b1",), "", ":8: bootstrap.servers: 'b1' has an address without a port"),
         (("offset.storage.partitions=x",), "", ":8: offset.storage.partitions: 'x' is not a whole number"),
-        (("listeners=https://h:8443",), "", ":8: listeners: 'https://h:8443' has no http:// listener"),
+        (("listeners=https://h:8443",), "", ":8: listeners: https needs a certificate"),
         (("listeners=here",), "", ":8: listeners: 'here' has 'here', which is not an address"),
     ],
 )
@@ -80,7 +81,7 @@ def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
     assert [text.replace(str(file), "") for text in error.value.errors] == [
         ": no group.id: a Connect worker's file must have it",
         ":7: offset.storage.partitions: 'x' is not a whole number",
-        ":8: listeners: 'https://h:1' has no http:// listener: this version supports HTTP only, without TLS: add one",
+        ":8: listeners: https needs a certificate: set listeners.https.ssl.keystore.location, or ssl.keystore.location",
     ]
 
 

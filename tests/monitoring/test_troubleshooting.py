@@ -59,7 +59,13 @@ def test_every_message_on_the_page_is_promised_and_every_promise_kept_here() -> 
     assert blocks().keys() == {
         *("A cluster cannot be reached", "The wrong protocol for a listener", "Authentication and TLS"),
         *("A task has failed", "Records are lost", "A topic is not mirrored", "A group is not synced"),
-        *("The port is taken", "Two processes run one flow", "A transaction hangs", *IN_TROUBLE),
+        *(
+            "The port is taken",
+            "The REST API refuses a call",
+            "Two processes run one flow",
+            "A transaction hangs",
+            *IN_TROUBLE,
+        ),
     }
 
 

@@ -26,6 +26,7 @@ _MODULES = {
     "resume": "remote",
     "restart": "remote",
     "logs": "remote",
+    "rest-password": "rest_password",
     "config": "config",
     "groups": "groups",
     "offsets": "offsets",
@@ -44,7 +45,8 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if super().get_command(ctx, cmd_name) is None:
             return None
-        command = getattr(importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}"), cmd_name)
+        module = importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}")
+        command = getattr(module, cmd_name.replace("-", "_"))
         if isinstance(command, typer.Typer):
             return typer.main.get_group(command)
         single = typer.Typer(**_STYLE)

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 import logging
-import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -18,22 +17,28 @@ from heliograph.cli.service import (
     Conf,
     Logs,
     Master,
+    RestCert,
+    RestClientCa,
+    RestKey,
+    RestUsers,
     Verbose,
     gathered_events,
-    host_and_port,
-    listening,
+    open_listeners,
+    rest_options,
     run_until_stopped,
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
 from heliograph.config.read.formats import read_all
+from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.control.takeover import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
+from heliograph.model.rest_settings import RestOptions, RestSettings
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
-from heliograph.rest.server import RestServer, address
+from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.events import Events
@@ -55,7 +60,11 @@ UntilCaughtUp = Annotated[
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would be created, changed and copied; change nothing.")]
 Rest = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="127.0.0.1:8083 or the next"),
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Serve the REST API here; also https://HOST:PORT.",
+        show_default="the file's listeners; else 127.0.0.1:8083 or the next",
+    ),
 ]
 NoRest = Annotated[bool, typer.Option("--no-rest", help="Serve no REST API.")]
 Trace = Annotated[
@@ -75,6 +84,10 @@ def run(
     plan: Plan = False,
     rest: Rest = None,
     no_rest: NoRest = False,
+    rest_cert: RestCert = None,
+    rest_key: RestKey = None,
+    rest_client_ca: RestClientCa = None,
+    rest_users: RestUsers = None,
     master: Master = None,
     conf: Conf = None,
     trace: Trace = None,
@@ -84,8 +97,8 @@ def run(
 ) -> None:
     """Mirror every enabled flow of FILE until stopped with Ctrl-C or SIGTERM. SIGHUP reloads FILE.
 
-    The REST API is Kafka Connect's, without authentication. With --until-caught-up it is served only if an address is
-    given.
+    The REST API is Kafka Connect's. It needs no login unless FILE or --rest-users says so. With --until-caught-up it is
+    served only if --rest is given.
 
     Example: heliograph run mm2.properties --until-caught-up
     """
@@ -94,6 +107,7 @@ def run(
     settings = spark_settings(conf or [])
     if trace is not None:
         settings |= {f"spark.executorEnv.{FILE_VARIABLE}": str(_new_trace(trace))}
+    options = rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users)
     document, deployment = _load(files)
     if plan:
         try:
@@ -101,11 +115,25 @@ def run(
         except (StillRunning, WireError) as error:
             fail(f"{deployment.file}: {error}", 1)
         return
-    serving = None if no_rest else _rest_socket(rest, search=not until_caught_up)
+    if no_rest or (until_caught_up and rest is None):
+        options = dataclasses.replace(options, addresses=())
+    rest_settings, is_default = _rest(document, options)
+    serving = open_listeners(rest_settings, search=is_default)
     try:
         with gathered_events(deployment.webhook) as events:
             flows, behind = asyncio.run(
-                _main(files, document, deployment, until_caught_up, master, settings, serving, events, console)
+                _main(
+                    files,
+                    document,
+                    deployment,
+                    until_caught_up,
+                    master,
+                    settings,
+                    rest_settings,
+                    serving,
+                    events,
+                    console,
+                )
             )
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
@@ -141,11 +169,16 @@ def _load(files: list[Path]) -> tuple[Settings, Deployment]:
     return document, deployment
 
 
-def _rest_socket(rest: str | None, *, search: bool) -> socket.socket | None:
-    """Without an address: the default port or the next free one if `search`, else none."""
-    if rest:
-        return listening(*host_and_port(rest))
-    return listening("127.0.0.1", _PORT, search=True) if search else None
+def _rest(document: Settings, options: RestOptions) -> tuple[RestSettings, bool]:
+    """Whether it is the default address, because neither the command nor the file has one."""
+    default = dataclasses.replace(options, addresses=(("http", "127.0.0.1", _PORT),))
+    try:
+        given = read_rest_settings(document, options)
+        if given.listeners or options.addresses is not None:
+            return given, False
+        return read_rest_settings(document, default), True
+    except ConfigError as error:
+        fail(str(error), 2)
 
 
 def _report(flows: list[FlowStatus], behind: list[str], until_caught_up: bool) -> None:
@@ -173,21 +206,23 @@ async def _main(
     until_caught_up: bool,
     master: str | None,
     conf: dict[str, str],
-    serving: socket.socket | None,
+    rest: RestSettings,
+    serving: list[OpenListener],
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
     running = Supervisor(
         (*deployment.flows, *deployment.heartbeat_only_flows), master=master, conf=conf, until_caught_up=until_caught_up
     )
-    connectors = Connectors(running, Worker(address(serving) if serving is not None else "heliograph"))
+    worker = Worker(serving[0].address if serving else "heliograph")
+    connectors = Connectors(running, worker, allowed=rest.allowed)
     of_files = FileFlows(files, document, deployment, connectors)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
     server = None
-    if serving is not None:
+    if serving:
         target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
         health = Health(running, lambda: _targets(running))
-        app = make_app(connectors, ConnectorStates(connectors), events, target, health)
+        app = make_app(connectors, ConnectorStates(connectors), events, target, health, rest)
         server = RestServer(app, serving)
     refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
     try:

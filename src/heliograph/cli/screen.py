@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heliograph.cli.json_log import JsonFormatter, LogFormat
+from heliograph.config.messages import one_line
 from heliograph.service.flow_status import FlowStatus
 
 FILES = "An mm2.properties; or connectors as JSON, Strimzi's YAML, or a directory of such files."
@@ -23,6 +24,15 @@ def log_console(log_format: LogFormat) -> Console:
     return Console(stderr=True, force_terminal=False if log_format == LogFormat.JSON else None)
 
 
+class _LineFormatter(logging.Formatter):
+    """Escapes control characters, and indents what follows a line break: a name from outside cannot look like another
+    line of the log."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = "\n    ".join(map(one_line, record.message.split("\n")))
+        return super().formatMessage(record)
+
+
 def set_up_logging(console: Console, verbose: bool, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Logs to stderr: above the live display on a terminal, plain lines with a time elsewhere, or JSON."""
     if log_format == LogFormat.JSON:
@@ -33,9 +43,12 @@ def set_up_logging(console: Console, verbose: bool, log_format: LogFormat = LogF
         handler: logging.Handler = RichHandler(
             console=console, show_path=False, show_level=True, markup=False, rich_tracebacks=False, log_time_format="%X"
         )
-        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler])
+        handler.setFormatter(_LineFormatter("%(message)s"))
+        logging.basicConfig(level=logging.INFO, handlers=[handler])
     else:
-        logging.basicConfig(level=logging.INFO, format=_PLAIN, datefmt="%Y-%m-%dT%H:%M:%S")
+        handler = logging.StreamHandler()
+        handler.setFormatter(_LineFormatter(_PLAIN, "%Y-%m-%dT%H:%M:%S"))
+        logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("heliograph").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if not verbose:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +14,14 @@ from heliograph.cli.service import (
     Conf,
     Logs,
     Master,
+    RestCert,
+    RestClientCa,
+    RestKey,
+    RestUsers,
     Verbose,
     gathered_events,
-    host_and_port,
-    listening,
+    open_listeners,
+    rest_options,
     run_until_stopped,
     spark_settings,
 )
@@ -27,7 +30,7 @@ from heliograph.config.resolve.worker_file import StorageTopic, WorkerFile, load
 from heliograph.control.connect_store import ConnectStore
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
-from heliograph.rest.server import RestServer, address
+from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.events import Events
@@ -47,8 +50,16 @@ def serve(
     ],
     rest: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve the REST API here.", show_default="the file's listeners"),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve the REST API here; also https://HOST:PORT.",
+            show_default="the file's listeners",
+        ),
     ] = None,
+    rest_cert: RestCert = None,
+    rest_key: RestKey = None,
+    rest_client_ca: RestClientCa = None,
+    rest_users: RestUsers = None,
     master: Master = None,
     conf: Conf = None,
     log_format: Logs = LogFormat.TEXT,
@@ -57,8 +68,8 @@ def serve(
     """Replace a Kafka Connect worker: run the MirrorMaker 2 connectors that are posted to the REST API.
 
     Connectors and their target states are stored where Connect stores them, in the topics that FILE names; connectors
-    that Connect has stored there are run. Stop all Connect workers of the same group first. The REST API has no
-    authentication: anyone who reaches the address can change everything.
+    that Connect has stored there are run. Stop all Connect workers of the same group first. The REST API needs no login
+    unless FILE or --rest-users says so: anyone who reaches the address can then change everything.
 
     Example: heliograph serve connect-distributed.properties
     """
@@ -66,12 +77,12 @@ def serve(
     set_up_logging(console, verbose, log_format)
     settings = spark_settings(conf or [])
     try:
-        worker = load_worker(file)
+        worker = load_worker(file, rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users))
     except ConfigError as error:
         fail(str(error), 2)
     for warning in worker.warnings:
         log.warning("%s", warning)
-    serving = listening(*(host_and_port(rest) if rest else (worker.host, worker.port)))
+    serving = open_listeners(worker.rest)
     try:
         with gathered_events(worker.webhook) as events:
             asyncio.run(_main(worker, serving, bool(rest), master, settings, events, console))
@@ -83,7 +94,7 @@ def serve(
 
 async def _main(
     file: WorkerFile,
-    serving: socket.socket,
+    serving: list[OpenListener],
     elsewhere: bool,
     master: str | None,
     conf: dict[str, str],
@@ -96,9 +107,9 @@ async def _main(
         topics = dict(map(_topic, (file.configs, file.offsets, file.status)))
         stored = await store.open(topics)
         running = Supervisor((), master=master, conf=conf, stays=True)
-        id_ = address(serving) if elsewhere else file.advertised
+        id_ = serving[0].address if elsewhere else file.advertised
         worker = Worker(id_, file.settings, file.offsets.name, file.group)
-        connectors = Connectors(running, worker, store)
+        connectors = Connectors(running, worker, store, file.rest.allowed)
         connectors.restore(stored)
         log.info("%d connectors found in %s; starting Spark", len(connectors.names()), file.configs.name)
         states = ConnectorStates(connectors)
@@ -108,7 +119,7 @@ async def _main(
         )
         try:
             health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
-            server = RestServer(make_app(connectors, states, events, file.cluster, health), serving)
+            server = RestServer(make_app(connectors, states, events, file.cluster, health, file.rest), serving)
             await run_until_stopped(running, console, server)
         finally:
             for task in tasks:

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +14,11 @@ from rich.live import Live
 
 from heliograph.cli.json_log import LogFormat
 from heliograph.cli.screen import fail, progress_line
-from heliograph.rest.server import AddressTaken, RestServer, listen
+from heliograph.config.declare.kinds import LISTENERS
+from heliograph.model.rest_settings import NONE, REQUIRED, ListenerTls, RestOptions, RestSettings
+from heliograph.model.security import PEM, KeyStore, TrustStore
+from heliograph.rest.authentication import Authenticator
+from heliograph.rest.server import AddressTaken, OpenListener, RestServer, open_listener
 from heliograph.service.events import Events
 from heliograph.service.notifier import Notifier
 from heliograph.service.supervisor import Supervisor
@@ -30,6 +34,22 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be given several times.", show_default=False),
 ]
+RestCert = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Serve the REST API over TLS, with this certificate (PEM).", show_default=False),
+]
+RestKey = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Its private key (PEM), if the certificate's file has none.", show_default=False),
+]
+RestClientCa = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Callers need a certificate issued by one of these (PEM).", show_default=False),
+]
+RestUsers = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Callers need a login: lines of name=password.", show_default=False),
+]
 Logs = Annotated[LogFormat, typer.Option("--log-format", help="Plain text, or one JSON object per line.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also log details and what Spark prints.")]
 
@@ -44,17 +64,44 @@ def spark_settings(pairs: list[str]) -> dict[str, str]:
     return settings
 
 
-def host_and_port(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        fail(f"--rest {text}: write HOST:PORT, e.g. --rest 127.0.0.1:8083, or :8083 for all interfaces", 2)
-    return host.strip("[]"), int(port)
+def rest_options(
+    rest: str | None, cert: Path | None, key: Path | None, client_ca: Path | None, users: Path | None
+) -> RestOptions:
+    addresses = None
+    if rest is not None:
+        try:
+            addresses = LISTENERS.parse(rest if "://" in rest else f"{'https' if cert else 'http'}://{rest}")
+        except ValueError:
+            fail(f"--rest {rest}: write HOST:PORT, e.g. --rest 127.0.0.1:8083, or :8083 for all interfaces", 2)
+    if cert is None and (key or client_ca):
+        fail("--rest-key and --rest-client-ca need --rest-cert: a file with the certificate of the REST address", 2)
+    tls = None
+    if cert is not None:
+        trust = TrustStore(PEM, str(client_ca)) if client_ca is not None else None
+        auth = NONE if client_ca is None else REQUIRED
+        tls = ListenerTls(KeyStore(PEM, str(cert)), str(key) if key is not None else "", trust, auth)
+    return RestOptions(addresses, tls, str(users) if users is not None else "")
 
 
-def listening(host: str, port: int, *, search: bool = False) -> socket.socket:
+def open_listeners(settings: RestSettings, *, search: bool = False) -> list[OpenListener]:
+    """Warns if anyone who reaches the address can change everything."""
+    for listener in settings.listeners:
+        if not listener.is_loopback and not settings.needs_login:
+            log.warning(
+                "the REST API listens on %s without authentication: anyone who reaches it can change and delete every "
+                "connector. Set heliograph.rest.users, or listen on 127.0.0.1",
+                f"{listener.host or 'all interfaces'}, port {listener.port},",
+            )
+        if not listener.is_loopback and listener.tls is None and settings.takes_credentials:
+            log.warning(
+                "the REST API takes passwords and tokens on port %d without TLS: anyone on the way can read them. "
+                "Listen on https://",
+                listener.port,
+            )
     try:
-        return listen(host, port, search=search)
-    except AddressTaken as error:
+        Authenticator(settings)  # files that cannot be used are reported before Spark starts
+        return [open_listener(listener, search=search) for listener in settings.listeners]
+    except (AddressTaken, ValueError) as error:
         fail(str(error), 2)
 
 
@@ -95,7 +142,8 @@ async def run_until_stopped(
     display = asyncio.create_task(_display(running, console))
     if server is not None:
         server.start()
-        log.info("the REST API is at http://%s", server.address)
+        for url in server.urls:
+            log.info("the REST API is at %s", url)
     try:
         await running.run()
     finally:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from heliograph.cli.remote import DEFAULT, Rest, ask, show_connectors
+from heliograph.cli.remote import show_connectors
+from heliograph.cli.rest_client import DEFAULT, Ca, Cert, Credentials, Key, Rest, RestClient, client
 from heliograph.cli.screen import FILES, fail, flow_table, number
 from heliograph.config import ConfigError, load_all
 from heliograph.model.flow import Flow
@@ -25,6 +26,10 @@ def status(
         typer.Argument(metavar="FILE...", help=f"{FILES} Without FILE: ask --rest.", show_default=False),
     ] = None,
     rest: Rest = DEFAULT,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
+    credentials: Credentials = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show the state of flows: totals, lag, partitions by state, and errors.
@@ -38,7 +43,7 @@ def status(
     Example: heliograph status --rest http://127.0.0.1:8083
     """
     if not files:
-        _ask(rest, as_json)
+        _ask(client(rest, ca, cert, key, credentials), as_json)
         return
     try:
         deployment = load_all(files)
@@ -56,9 +61,9 @@ def status(
         raise typer.Exit(1)
 
 
-def _ask(rest: str, as_json: bool) -> None:
-    flows = ask(rest, "GET", "/heliograph/v1/flows")
-    connectors = ask(rest, "GET", "/connectors?expand=status")
+def _ask(api: RestClient, as_json: bool) -> None:
+    flows = api.ask("GET", "/heliograph/v1/flows")
+    connectors = api.ask("GET", "/connectors?expand=status")
     copying = [from_json(flow["status"]) for flow in flows if flow["status"] is not None]
     if as_json:
         typer.echo(json.dumps({"flows": flows, "connectors": connectors}))

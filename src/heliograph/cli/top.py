@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.remote import DEFAULT, NoAnswer, Rest, answer_of
+from heliograph.cli.rest_client import DEFAULT, Ca, Cert, Credentials, Key, NoAnswer, Rest, RestClient, client
 from heliograph.cli.screen import fail, flow_table, number, size
 from heliograph.service.flow_status import FlowStatus, from_json
 
@@ -38,6 +38,10 @@ class Look:
 
 def top(
     rest: Rest = DEFAULT,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
+    credentials: Credentials = None,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="How often to refresh.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print the current state, and end.")] = False,
 ) -> None:
@@ -46,9 +50,10 @@ def top(
     Example: heliograph top --rest http://127.0.0.1:8083
     """
     console = Console()
+    api = client(rest, ca, cert, key, credentials)
     history: dict[str, deque[float]] = {}
     try:
-        look = look_at(rest)
+        look = look_at(api)
     except NoAnswer as error:
         fail(str(error), error.status)
     remember(history, look)
@@ -60,20 +65,20 @@ def top(
             live.update(frame(look, history, rest, console.width, console.height), refresh=True)
             time.sleep(every)
             try:
-                look = look_at(rest)
+                look = look_at(api)
                 remember(history, look)
             except NoAnswer as error:  # it may be restarting
                 look = replace(look, trouble={rest: str(error)})
 
 
-def look_at(rest: str) -> Look:
-    flows = answer_of(rest, "GET", "/heliograph/v1/flows")
+def look_at(api: RestClient) -> Look:
+    flows = api.answer_of("GET", "/heliograph/v1/flows")
     busiest: list[tuple[str, dict[str, Any]]] = []
     behind: list[tuple[str, dict[str, Any]]] = []
     for flow in flows:
         path = f"/heliograph/v1/flows/{quote(flow['name'], safe='')}/mirrors?limit={_SHOWN}"
-        busiest += [(flow["name"], mirror) for mirror in answer_of(rest, "GET", f"{path}&order=rate")]
-        behind += [(flow["name"], mirror) for mirror in answer_of(rest, "GET", f"{path}&order=lag")]
+        busiest += [(flow["name"], mirror) for mirror in api.answer_of("GET", f"{path}&order=rate")]
+        behind += [(flow["name"], mirror) for mirror in api.answer_of("GET", f"{path}&order=lag")]
     return Look(
         [from_json(flow["status"]) for flow in flows if flow["status"] is not None],
         {flow["name"]: flow["trouble"] for flow in flows if flow["trouble"]},
@@ -81,7 +86,7 @@ def look_at(rest: str) -> Look:
             (pair for pair in busiest if pair[1]["records_per_second"]), key=lambda pair: -pair[1]["records_per_second"]
         ),
         sorted((pair for pair in behind if pair[1]["lag"]), key=lambda pair: -pair[1]["lag"]),
-        answer_of(rest, "GET", "/heliograph/v1/events?limit=50"),
+        api.answer_of("GET", "/heliograph/v1/events?limit=50"),
     )
 
 

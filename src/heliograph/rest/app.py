@@ -1,15 +1,19 @@
-"""The REST application: all APIs behind one address."""
+"""The REST application: all APIs behind one address, and the gate before them."""
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from heliograph import __version__
 from heliograph.metrics.collector import Collector
 from heliograph.model.flow import Cluster
+from heliograph.model.rest_settings import RestSettings
+from heliograph.rest.authentication import Authenticator
 from heliograph.rest.connector_offsets_api import connector_offsets_api
 from heliograph.rest.connector_states_api import connector_states_api
 from heliograph.rest.connectors_api import connectors_api
 from heliograph.rest.events_api import events_api
 from heliograph.rest.flows_api import flows_api, mirrors_api
+from heliograph.rest.gate import App, Gate
 from heliograph.rest.health import Health
 from heliograph.rest.loggers_api import loggers_api
 from heliograph.rest.metrics_api import metrics_api
@@ -25,9 +29,32 @@ _PREFIX = "/heliograph/v1"
 
 
 def make_app(
+    connectors: Connectors,
+    states: ConnectorStates,
+    events: Events,
+    cluster: Cluster,
+    health: Health,
+    settings: RestSettings = RestSettings(),  # noqa: B008
+) -> App:
+    """`cluster` is the one that a Connect worker would belong to. Raises ValueError if a file of the settings cannot be
+    used."""
+
+    def flow_of_connector(name: str) -> str | None:
+        return connectors.flow_name(name) if name in connectors.names() else None
+
+    app = _application(connectors, states, events, cluster, health)
+    gate: App = Gate(app, settings, Authenticator(settings), flow_of_connector)
+    if not settings.allow_origin:
+        return gate
+    # Outside the gate: a browser sends no login with the request by which it asks.
+    origins = settings.allow_origin.replace(" ", "").split(",")
+    methods = settings.allow_methods or ("GET", "POST", "HEAD")
+    return CORSMiddleware(gate, allow_origins=origins, allow_methods=methods, allow_headers=["*"])
+
+
+def _application(
     connectors: Connectors, states: ConnectorStates, events: Events, cluster: Cluster, health: Health
 ) -> FastAPI:
-    """`cluster` is the one that a Connect worker would belong to."""
     app = FastAPI(
         title="Heliograph",
         version=__version__,
@@ -41,7 +68,7 @@ def make_app(
         connectors_api(connectors, states),
         connector_states_api(connectors, states),
         connector_offsets_api(connectors, states),
-        plugins_api(),
+        plugins_api(connectors),
         loggers_api(),
         flows_api(connectors, states, _PREFIX),
         mirrors_api(connectors, _PREFIX),

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from heliograph.model.connect_records import STOPPED
 from heliograph.model.flow import SOURCE
-from heliograph.rest.problems import Problem, table_of
+from heliograph.rest.problems import Problem, json_body, table_of
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 
@@ -38,7 +38,7 @@ def connector_offsets_api(connectors: Connectors, states: ConnectorStates) -> AP
         offsets = await states.offsets(name)
         return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
 
-    @router.patch("/offsets")
+    @router.patch("/offsets", openapi_extra=json_body())
     async def alter_offsets(name: str, request: Request) -> dict[str, str]:
         if not (await table_of(request)).get("offsets"):
             raise Problem(400, "Partitions / offsets need to be provided for an alter offsets request")

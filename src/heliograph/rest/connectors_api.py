@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED
 from heliograph.rest.connector_views import connector_info, connector_status
-from heliograph.rest.problems import Problem, body_of, table_of, texts_of
+from heliograph.rest.problems import Problem, body_of, caller_of, check_may_post, json_body, table_of, texts_of
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, invalid
 
@@ -25,17 +25,17 @@ def connectors_api(connectors: Connectors, states: ConnectorStates) -> APIRouter
     @router.get("/connectors")
     async def list_connectors(request: Request) -> Any:
         expand = request.query_params.getlist("expand")
+        caller = caller_of(request)
+        names = [name for name in connectors.names() if caller.may_see(connectors.flow_name(name))]
         if not expand:
-            return connectors.names()
+            return names
         views = {"status": lambda name: connector_status(states, name), "info": info}
-        return {
-            name: {kind: views[kind](name) for kind in dict.fromkeys(expand) if kind in views}
-            for name in connectors.names()
-        }
+        return {name: {kind: views[kind](name) for kind in dict.fromkeys(expand) if kind in views} for name in names}
 
-    @router.post("/connectors", status_code=201)
+    @router.post("/connectors", status_code=201, openapi_extra=json_body(is_connector=True))
     async def create(request: Request) -> JSONResponse:
         name, config, state = _new_connector(await table_of(request))
+        check_may_post(request, name, config)
         await connectors.create(name, config, state)
         return _created(request, name, info(name))
 
@@ -52,14 +52,19 @@ def connectors_api(connectors: Connectors, states: ConnectorStates) -> APIRouter
     async def get_config(name: str) -> dict[str, str]:
         return connectors.config(name)
 
-    @router.put("/connectors/{name}/config")
+    @router.put("/connectors/{name}/config", openapi_extra=json_body())
     async def put_config(name: str, request: Request) -> JSONResponse:
-        is_new = await connectors.put(name, _settings(await body_of(request)))
+        config = _settings(await body_of(request))
+        check_may_post(request, name, config)
+        is_new = await connectors.put(name, config)
         return _created(request, name, info(name)) if is_new else JSONResponse(info(name))
 
-    @router.patch("/connectors/{name}/config")
+    @router.patch("/connectors/{name}/config", openapi_extra=json_body())
     async def patch_config(name: str, request: Request) -> dict[str, Any]:
-        await connectors.patch(name, texts_of(await body_of(request)))
+        changes = texts_of(await body_of(request))
+        config = {**connectors.wanted(name).config, **changes}
+        check_may_post(request, name, {key: value for key, value in config.items() if value is not None})
+        await connectors.patch(name, changes)
         return info(name)
 
     return router

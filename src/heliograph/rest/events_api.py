@@ -3,8 +3,9 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
+from heliograph.rest.problems import caller_of
 from heliograph.service.events import Events
 
 
@@ -13,12 +14,14 @@ def events_api(events: Events, prefix: str) -> APIRouter:
 
     @router.get("/events")
     async def get_events(
+        request: Request,
         flow: str = "",
         level: Annotated[str, Query(description="INFO, WARNING or ERROR.")] = "",
         topic: Annotated[str, Query(description="Only events about this topic of the source.")] = "",
         limit: int = 100,
     ) -> list[dict[str, Any]]:
         """The latest events, the newest last. Heliograph keeps a thousand."""
-        return [asdict(event) for event in events.last(limit, flow, level.upper(), topic)]
+        caller = caller_of(request)
+        return [asdict(event) for event in events.last(limit, flow, level.upper(), topic, caller.may_see)]
 
     return router

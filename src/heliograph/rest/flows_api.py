@@ -3,9 +3,10 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from heliograph.model.connect_records import PAUSED, RUNNING
+from heliograph.rest.problems import caller_of
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 
@@ -24,9 +25,9 @@ def flows_api(connectors: Connectors, states: ConnectorStates, prefix: str) -> A
         return flow_status(flow)
 
     @router.get("/flows")
-    async def flows() -> list[dict[str, Any]]:
+    async def flows(request: Request) -> list[dict[str, Any]]:
         """All flows: the states of their connectors, and the progress of copying."""
-        return [flow_status(flow) for flow in connectors.flow_names()]
+        return [flow_status(flow) for flow in connectors.flow_names() if caller_of(request).may_see(flow)]
 
     @router.get("/flows/{flow}")
     async def get_flow(flow: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from heliograph.rest.problems import Problem, table_of
+from heliograph.rest.problems import Problem, json_body, table_of
 
 _LEVELS = {
     "TRACE": logging.DEBUG,
@@ -47,7 +47,7 @@ def loggers_api() -> APIRouter:
             raise Problem(404, f"Logger {name} not found.")
         return _level_view(ours)
 
-    @router.put("/{name}")
+    @router.put("/{name}", openapi_extra=json_body())
     async def set_level(name: str, request: Request) -> Response:
         level = (await table_of(request)).get("level")
         if level is None:

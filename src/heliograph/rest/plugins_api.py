@@ -9,10 +9,11 @@ from heliograph.config.read.connector import CLASSES, class_name
 from heliograph.config.resolve.posted import part_of
 from heliograph.config.resolve.posted import shown as without_secrets
 from heliograph.config.show.plugin_definitions import Definition, definitions, problems
-from heliograph.rest.problems import Problem, body_of, texts_of
+from heliograph.rest.problems import Problem, body_of, json_body, texts_of
+from heliograph.service.connectors import Connectors
 
 
-def plugins_api() -> APIRouter:
+def plugins_api(connectors: Connectors) -> APIRouter:
     router = APIRouter(prefix="/connector-plugins", tags=["Kafka Connect"])
 
     @router.get("")
@@ -27,7 +28,7 @@ def plugins_api() -> APIRouter:
             raise Problem(404, f"Unknown plugin {plugin}.")
         return [_definition(number, definition) for number, definition in enumerate(definitions(part), 1)]
 
-    @router.put("/{plugin}/config/validate")
+    @router.put("/{plugin}/config/validate", openapi_extra=json_body())
     async def validate(plugin: str, request: Request) -> dict[str, Any]:
         given = {key: value for key, value in texts_of(await body_of(request)).items() if value is not None}
         kind = given.get("connector.class", "").strip()
@@ -38,7 +39,11 @@ def plugins_api() -> APIRouter:
             raise Problem(400, f"Failed to find any class that implements Connector and which name matches {kind}")
         if not _bare(kind).endswith(_bare(plugin)):
             raise Problem(400, f"Included connector type {kind} does not match request type {plugin}")
-        wrong, shown = problems(part, given), without_secrets(given)
+        shown = without_secrets(given)
+        not_allowed = connectors.refusals(given.get("name", ""), given)
+        # The class of a refused setting is not even imported.
+        wrong = problems(part, {name: value for name, value in given.items() if name not in not_allowed})
+        wrong |= {name: [f"{name}: {reason}"] for name, reason in not_allowed.items()}
         return {
             "name": kind,
             "error_count": sum(map(len, wrong.values())),

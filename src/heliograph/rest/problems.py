@@ -10,6 +10,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from heliograph.config.messages import ConfigError, one_line
+from heliograph.rest.gate import CALLER
+from heliograph.rest.roles import ALL_FLOWS, Caller
+from heliograph.service.connector_flows import cluster_pair
 from heliograph.service.connectors import AlreadyExists, Invalid, NotFound
 from heliograph.wire.errors import WireError
 
@@ -51,8 +55,40 @@ async def _plain(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _answer(500, repr(error))
+    log.error("%s %s failed", request.method, one_line(request.scope["path"]), exc_info=error)
+    return _answer(500, "Internal error: the log of Heliograph has the reason")
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.scope["state"][CALLER]  # without it, no answer: every request passes the gate
+    return caller
+
+
+def check_may_post(request: Request, name: str, config: Mapping[str, str]) -> None:
+    """Raises a Problem if the caller is no operator of the flow that a posted config is for."""
+    caller = caller_of(request)
+    if caller.may_operate(ALL_FLOWS):
+        return
+    try:
+        flow = "->".join(cluster_pair(name, config))
+    except ConfigError as error:
+        raise Problem(400, str(error)) from None
+    if not caller.may_operate(flow):
+        raise Problem(403, f"{caller.name} is no operator of {flow}")
+
+
+def json_body(*, is_connector: bool = False) -> dict[str, Any]:
+    """The description of a request's body: a config, or a new connector with its name."""
+    values = {"anyOf": [{"type": kind} for kind in ("string", "boolean", "number", "null")]}
+    config: dict[str, Any] = {"type": "object", "additionalProperties": values}
+    states = {"type": "string", "enum": ["RUNNING", "PAUSED", "STOPPED"]}
+    connector = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "config": config, "initial_state": states},
+        "required": ["name", "config"],
+    }
+    content = {"application/json": {"schema": connector if is_connector else config}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 async def body_of(request: Request) -> Any:

@@ -14,6 +14,7 @@ from heliograph.config.declare.kinds import split_list
 from heliograph.config.declare.supported import CONFIG_ACTION_RELOAD, NONE, RESTART, TOPICS_PAUSED
 from heliograph.config.read.providers import references
 from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.posted_limits import refusals
 from heliograph.config.show.projection import connectors as projected
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
@@ -35,9 +36,18 @@ class AlreadyExists(Exception):
 
 
 class Connectors(ConnectorView):
-    def __init__(self, supervisor: Supervisor, worker: Worker, store: ConnectStore | None = None) -> None:
+    """`allowed` is what a posted config may contain besides plain settings."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        worker: Worker,
+        store: ConnectStore | None = None,
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(supervisor, worker)
         self._store = store
+        self._allowed = allowed
         offsets = ConnectOffsets(worker.offsets_topic, group=worker.group) if worker.offsets_topic else None
         self._builder = FlowBuilder(worker.settings, offsets)
         self._changing = asyncio.Lock()
@@ -179,8 +189,16 @@ class Connectors(ConnectorView):
             members = {known: self._wanted[known] for known in others}
             self._builder.flow(pair, {**members, name: self._with_config(name, config)})
 
-        before = self._wanted[name].config if name in self._wanted else {}
-        return checked_config(name, given, before, build)
+        if not_allowed := self.refusals(name, given):
+            raise invalid([f"{setting}: {reason}" for setting, reason in not_allowed.items()])
+        return checked_config(name, given, self._config_until_now(name), build)
+
+    def refusals(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
+        """The settings that a posted config of this name may not contain, with the reasons."""
+        return refusals(given, self._config_until_now(name), self._allowed, self.worker.settings)
+
+    def _config_until_now(self, name: str) -> Mapping[str, str]:
+        return self._wanted[name].config if name in self._wanted else {}
 
     def _apply(self) -> None:
         """The one place that decides what runs."""

@@ -214,11 +214,21 @@ class Events(logging.Handler):
         for listener in self._listeners:
             listener(event)
 
-    def last(self, limit: int, flow: str = "", level: str = "", topic: str = "") -> list[LoggedEvent]:
-        """Newest last."""
+    def last(
+        self,
+        limit: int,
+        flow: str = "",
+        level: str = "",
+        topic: str = "",
+        may_see: Callable[[str], bool] = lambda _flow: True,
+    ) -> list[LoggedEvent]:
+        """Newest last, of flows that may be seen. Events of no flow have the name ''."""
         events = [
             event
             for event in self._last
-            if flow in ("", event.flow) and level in ("", event.level) and topic in ("", event.topic)
+            if flow in ("", event.flow)
+            and level in ("", event.level)
+            and topic in ("", event.topic)
+            and may_see(event.flow)
         ]
         return events[-limit:] if limit > 0 else []

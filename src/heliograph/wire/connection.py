@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -137,14 +138,12 @@ class Connection(asyncio.BufferedProtocol):
             request = ApiVersionsRequest(
                 version=version, client_software_name="heliograph", client_software_version=__version__
             )
-            frame = await self._transmit(request, version, bytes)
-            code = struct.unpack_from(">h", frame, 0)[0]
+            code, versions = await self._transmit(request, version, partial(_api_versions, version))
             if code == UNSUPPORTED_VERSION and version > 0:
                 continue
             if code:
                 raise BrokerError(code)
-            answer = ApiVersionsResponse.decode(frame, version=version)
-            self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+            self.versions = versions
             return
         raise Unreachable(f"{self.address} supports no version of ApiVersions that Heliograph knows")
 
@@ -302,6 +301,15 @@ def _join_small(parts: Sequence[Buffer]) -> list[Buffer]:
             run = []
         joined.append(part)
     return [*joined, b"".join(run)] if run else joined
+
+
+def _api_versions(version: int, frame: Buffer) -> tuple[int, dict[int, tuple[int, int]]]:
+    """The error, and without one the versions of each request."""
+    code = struct.unpack_from(">h", frame, 0)[0]
+    if code:
+        return code, {}
+    answer = ApiVersionsResponse.decode(bytes(frame), version=version)
+    return 0, {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
 
 def _decoder(response: Any, version: int) -> Decode:

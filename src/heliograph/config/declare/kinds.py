@@ -108,15 +108,15 @@ def choice(*options: str, otherwise: str = "") -> Kind[str]:
     return Kind(" or ".join(f"`{option}`" for option in options), parse)
 
 
-def subset(*options: str) -> Kind[frozenset[str]]:
-    """One or more of some words, separated by commas."""
+def subset(*options: str, may_be_empty: bool = False) -> Kind[frozenset[str]]:
+    """Some of some words, separated by commas."""
 
     def parse(text: str) -> frozenset[str]:
         words = split_list(text.lower())
         for word in words:
             if word not in options:
                 raise ValueError(f"has '{word}', which is not one of {', '.join(options)}")
-        if not words:
+        if not words and not may_be_empty:
             raise ValueError(f"is empty: write one or more of {', '.join(options)}")
         return frozenset(words)
 
@@ -171,6 +171,37 @@ def _address(text: str) -> tuple[str, int]:
     return parts[1] or parts[2], port
 
 
+def _listeners(text: str) -> tuple[tuple[str, str, int], ...]:
+    """Scheme, host and port of each; the host is empty for all interfaces."""
+    listeners = []
+    for listener in filter(None, split_list(text)):
+        parts = re.fullmatch(r"(?i)(https?)://(?:\[([^\]]*)\]|([^:/\[\]]*)):([0-9]{1,5})/?", listener)
+        if parts is None or int(parts[4]) > 65535:
+            raise ValueError(
+                f"has '{listener}', which is not an address: write http://HOST:PORT or https://HOST:PORT, without HOST "
+                "for all interfaces"
+            )
+        host = parts[2] or parts[3] or ""
+        listeners.append((parts[1].lower(), "" if host in ("0.0.0.0", "::") else host, int(parts[4])))
+    return tuple(listeners)
+
+
+def _https(text: str) -> str:
+    address = text.strip()
+    is_loopback = re.fullmatch(r"http://(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?(/\S*)?", address)
+    if address and not is_loopback and not re.fullmatch(r"https://[^/\s]+\S*", address):
+        raise ValueError("is no https:// address: whoever can change the answer on its way could sign tokens")
+    return address
+
+
+def _paths(text: str) -> frozenset[str]:
+    paths = frozenset(filter(None, split_list(text)))
+    for path in paths:
+        if not path.startswith("/"):
+            raise ValueError(f"has '{path}', which is no path: write for example /health, /metrics")
+    return paths
+
+
 def _secret(text: str) -> Secret:
     return Secret(text.strip())
 
@@ -217,3 +248,6 @@ ADDRESSES = Kind("list of host:port", _addresses)
 PARTITIONS = Kind("`source` or whole number, 1 or more", _partitions)
 REPLICATION_FACTOR = whole(-1, 32767, but_not=0)
 WEBHOOK = Kind("secret", _webhook)
+LISTENERS = Kind("list of http://HOST:PORT or https://HOST:PORT", _listeners)
+HTTPS = Kind("https address", _https)
+PATHS = Kind("list of paths", _paths)

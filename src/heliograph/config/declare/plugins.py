@@ -35,6 +35,11 @@ def plugin(*builtin: str) -> Kind[str | type[object]]:
     return Kind("class", parse)
 
 
+def is_built_in_package(package: str) -> bool:
+    """Whether a class of this package is never imported; the package of a bare name is empty."""
+    return package in ("", MIRROR_PACKAGE, _STRIMZI)
+
+
 def _imported(package: str, simple: str) -> type[object]:
     try:
         module = importlib.import_module(package)

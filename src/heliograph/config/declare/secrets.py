@@ -10,9 +10,10 @@ from heliograph.model.secret import Secret
 
 T = TypeVar("T")
 
-# Also `credentials` and `private.key`, but for the names that Kafka has for a client's id and for the path of a file.
+# Also `credentials` and `private.key`, but for the names of a client's id and of paths of files.
 _SECRET_WORDS = re.compile(
-    r"password|passwd|passphrase|secret(?!s\.(?:dir|refresh)\b)|token(?!\.?endpoint)|jaas|credential(?!s\.client\.id)|private(?!\.key\.file)|"
+    r"password|passwd|passphrase|secret(?!s\.(?:dir|refresh)\b)|(?<!heliograph\.rest\.)token(?!\.?endpoint)|jaas|"
+    r"credential(?!s\.client\.id)|private(?!\.key\.file)|"
     r"api\.?key|access\.?key|keystore\.key|certificate\.chain|truststore\.certificates|notify\.webhook|(^|[._-])key$",
     re.IGNORECASE,
 )

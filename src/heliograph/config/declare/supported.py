@@ -23,7 +23,7 @@ from heliograph.config.declare.kinds import (
 )
 from heliograph.config.declare.plugins import MIRROR_PACKAGE, plugin
 from heliograph.config.declare.setting import Setting
-from heliograph.model import flow, security
+from heliograph.model import flow, rest_settings, security
 
 T = TypeVar("T")
 
@@ -200,6 +200,38 @@ OAUTH_HEADER_URLENCODE = _security("sasl.oauthbearer.header.urlencode", BOOL, _O
 OAUTH_RETRIEVER = _security(
     "sasl.oauthbearer.jwt.retriever.class", TEXT, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
 )
+
+# The REST address: Connect's names, and Heliograph's own. `heliograph serve` reads them from the worker's file.
+LISTENERS = _setting("listeners", kinds.LISTENERS, None, locations.TOP)
+LISTENERS_OPTIONS = _setting("listeners.*", TEXT, None, locations.TOP)
+SSL_CLIENT_AUTH = _setting(
+    "ssl.client.auth",
+    choice(rest_settings.NONE, rest_settings.REQUESTED, rest_settings.REQUIRED),
+    rest_settings.NONE,
+    locations.TOP,
+)
+REST_EXTENSIONS = _setting("rest.extension.classes", NAMES, "", locations.WORKER_TOP_FIRST)
+ALLOW_ORIGIN = _setting("access.control.allow.origin", TEXT, "", locations.TOP)
+ALLOW_METHODS = _setting("access.control.allow.methods", NAMES, "", locations.TOP)
+REST_USERS = _setting("heliograph.rest.users", TEXT, "", locations.TOP)
+REST_TOKENS = _setting("heliograph.rest.tokens", TEXT, "", locations.TOP)
+REST_ROLES = _setting("heliograph.rest.roles", TEXT, "", locations.TOP)
+REST_JWKS_URL = _setting("heliograph.rest.jwks.url", kinds.HTTPS, "", locations.TOP)
+REST_JWKS_AUDIENCE = _setting("heliograph.rest.jwks.audience", TEXT, "", locations.TOP)
+REST_JWKS_ISSUER = _setting("heliograph.rest.jwks.issuer", TEXT, "", locations.TOP)
+REST_JWKS_ROLE_CLAIM = _setting("heliograph.rest.jwks.role.claim", TEXT, "", locations.TOP)
+REST_JWKS_CA = _setting("heliograph.rest.jwks.ca", TEXT, "", locations.TOP)
+REST_OPEN = _setting("heliograph.rest.open", kinds.PATHS, "", locations.TOP)
+REST_ALLOW = _setting(
+    "heliograph.rest.allow",
+    subset(rest_settings.CLASSES, rest_settings.PROVIDERS, rest_settings.FILES, may_be_empty=True),
+    "",
+    locations.TOP,
+)
+REST_REQUESTS_PER_SECOND = _setting(
+    "heliograph.rest.requests.per.second", whole(1, INT_MAX), rest_settings.REQUESTS_PER_SECOND, locations.TOP
+)
+
 OFFSET_STORAGE_TOPIC = _setting("offset.storage.topic", TEXT, "mm2-offsets.A.internal", locations.WORKER_TOP_FIRST)
 GROUP_ID = _setting("group.id", TEXT, "A-mm2", locations.WORKER)
 

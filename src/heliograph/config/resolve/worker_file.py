@@ -1,18 +1,18 @@
 """The file of a Connect worker (`connect-distributed.properties`): where it stores its state, and where it listens."""
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, split_list, whole
+from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, whole
 from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import (
     BOOTSTRAP_SERVERS,
     CONFIG_PROVIDERS,
     GROUP_ID,
+    LISTENERS,
     NOTIFY_WEBHOOK,
     SECRETS_DIR,
     SECRETS_REFRESH,
@@ -21,13 +21,15 @@ from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read import properties
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
+from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.security import of_top_level
 from heliograph.model.flow import Cluster
+from heliograph.model.rest_settings import RestOptions, RestSettings
 
 T = TypeVar("T")
-_LISTENER = re.compile(r"(?i)(https?)://(?:\[([^\]]*)\]|([^:/]*)):(\d+)/?")
 _PORT = 8083
+_NO_OPTIONS = RestOptions()
 # Settings of a worker that apply to its connectors begin so.
 FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name, SECRETS_DIR.name)
 # The defaults of Connect's storage topics.
@@ -44,8 +46,8 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """`cluster` stores the worker's state. `host` is empty for all interfaces. `advertised` is the worker's own
-    address. `settings` are those that apply to its connectors, secrets included."""
+    """`cluster` stores the worker's state. `advertised` is the worker's own address. `settings` are those that apply to
+    its connectors, secrets included."""
 
     file: str
     cluster: Cluster
@@ -53,8 +55,7 @@ class WorkerFile:
     configs: StorageTopic
     offsets: StorageTopic
     status: StorageTopic
-    host: str
-    port: int
+    rest: RestSettings
     advertised: str
     settings: Mapping[str, str] = field(repr=False)
     webhook: str = field(default="", repr=False)
@@ -62,7 +63,7 @@ class WorkerFile:
     warnings: tuple[ConfigNotice, ...] = ()
 
 
-def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
+def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS) -> WorkerFile:
     """Raises `ConfigError` with all errors of the file."""
     file = os.fspath(path)
     entries = {entry.key: entry for entry in properties.read(path)}
@@ -71,7 +72,8 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
     cluster = Cluster("worker", read.get(BOOTSTRAP_SERVERS.name, BOOTSTRAP_SERVERS.kind, (), is_required=True))
     group = read.get(GROUP_ID.name, GROUP_ID.kind, "", is_required=True)
     topics = (read.storage_topic("config"), read.storage_topic("offset"), read.storage_topic("status"))
-    host, port = read.listener()
+    rest = read.rest(options)
+    host, port = (rest.listeners[0].host, rest.listeners[0].port) if rest.listeners else ("", _PORT)
     webhook = read.get(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
     refresh = read.get(SECRETS_REFRESH.name, SECRETS_REFRESH.kind, float(SECRETS_REFRESH.default or 0))
     warnings: tuple[ConfigNotice, ...] = ()
@@ -86,8 +88,7 @@ def load_worker(path: str | os.PathLike[str]) -> WorkerFile:
         cluster,
         group,
         *topics,
-        host,
-        port,
+        rest,
         f"{advertised}:{advertised_port}",
         {key: entry.reveal() for key, entry in entries.items() if key.startswith(FOR_CONNECTORS)},
         webhook,
@@ -123,19 +124,11 @@ class _Reader:
         factor = self.get(f"{kind}.storage.replication.factor", REPLICATION_FACTOR, _REPLICAS)
         return StorageTopic(name, 1 if kind == "config" else partitions, factor)
 
-    def listener(self) -> tuple[str, int]:
-        """The first one that is plain HTTP. Without any, the settings that Connect had for it before."""
-        if not self.text("listeners"):
-            return self.text("rest.host.name"), self.get("rest.port", whole(0, 65535), _PORT)
-        return self.get("listeners", Kind("list", _http_listener), ("", _PORT))
-
-
-def _http_listener(text: str) -> tuple[str, int]:
-    for listener in filter(None, split_list(text)):
-        parts = _LISTENER.fullmatch(listener)
-        if parts is None:
-            raise ValueError(f"has '{listener}', which is not an address: write http://HOST:PORT, without HOST for all")
-        if parts[1].lower() == "http":
-            host = parts[2] or parts[3] or ""
-            return "" if host in ("0.0.0.0", "::") else host, int(parts[4])
-    raise ValueError("has no http:// listener: this version supports HTTP only, without TLS: add one")
+    def rest(self, options: RestOptions) -> RestSettings:
+        """Without `listeners`, the settings that Connect had for it before."""
+        if options.addresses is None and not self.text(LISTENERS.name):
+            address = ("http", self.text("rest.host.name"), self.get("rest.port", whole(0, 65535), _PORT))
+            options = replace(options, addresses=(address,))
+        with self.errors:
+            return read_rest_settings(self.settings, options)
+        return RestSettings()
