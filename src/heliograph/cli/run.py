@@ -29,6 +29,7 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
+from heliograph.config.declare.supported import SPARK_SECURE
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
@@ -212,7 +213,11 @@ async def _main(
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
     running = Supervisor(
-        (*deployment.flows, *deployment.heartbeat_only_flows), master=master, conf=conf, until_caught_up=until_caught_up
+        (*deployment.flows, *deployment.heartbeat_only_flows),
+        master=master,
+        conf=conf,
+        secure_spark=document.get(SPARK_SECURE, "", ""),
+        until_caught_up=until_caught_up,
     )
     worker = Worker(serving[0].address if serving else "heliograph")
     connectors = Connectors(running, worker, allowed=rest.allowed)

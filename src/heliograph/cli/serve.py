@@ -106,7 +106,7 @@ async def _main(
         store = ConnectStore(client, file.group, file.configs.name, file.status.name)
         topics = dict(map(_topic, (file.configs, file.offsets, file.status)))
         stored = await store.open(topics)
-        running = Supervisor((), master=master, conf=conf, stays=True)
+        running = Supervisor((), master=master, conf=conf, secure_spark=file.spark_secure, stays=True)
         id_ = serving[0].address if elsewhere else file.advertised
         worker = Worker(id_, file.settings, file.offsets.name, file.group)
         connectors = Connectors(running, worker, store, file.rest.allowed)

@@ -33,6 +33,16 @@ def _bool(text: str) -> bool:
     return lowered == "true"
 
 
+def _auto_or_bool(text: str) -> bool | None:
+    """None for `auto`."""
+    if text.strip().lower() == "auto":
+        return None
+    try:
+        return _bool(text)
+    except ValueError:
+        raise ValueError("is not one of auto, true, false") from None
+
+
 def _webhook(text: str) -> str:
     address = text.strip()
     if address and not re.fullmatch(r"https?://[^/\s]+\S*", address):
@@ -240,6 +250,7 @@ HOST_NAME_CHECK = Kind("`https` or empty", _checks_host_name)
 TLS_VERSIONS = Kind("list of TLS versions", _tls_versions)
 HIGHEST_TLS = Kind("TLS version", _highest_tls)
 BOOL = Kind("true or false", _bool)
+AUTO_OR_BOOL = Kind("`auto`, `true` or `false`", _auto_or_bool)
 NAMES = Kind("list", split_list)
 PATTERNS = Kind("list of regular expressions", _patterns)
 SEPARATOR = Kind("text", _separator)

@@ -79,6 +79,7 @@ CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", locations.PROVIDERS)
 CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, locations.TOP)
 SECRETS_DIR = _setting("heliograph.secrets.dir", TEXT, "", locations.TOP)
 SECRETS_REFRESH = _setting("heliograph.secrets.refresh.seconds", decimal(0, 86400), 30, locations.TOP)
+SPARK_SECURE = _setting("heliograph.spark.secure", kinds.AUTO_OR_BOOL, AUTO, locations.TOP)
 CONFIG_ACTION_RELOAD = _setting("config.action.reload", choice(RESTART, NONE), RESTART)
 
 # What a flow copies.

@@ -16,6 +16,7 @@ from heliograph.config.declare.supported import (
     NOTIFY_WEBHOOK,
     SECRETS_DIR,
     SECRETS_REFRESH,
+    SPARK_SECURE,
 )
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read import properties
@@ -61,6 +62,7 @@ class WorkerFile:
     webhook: str = field(default="", repr=False)
     secrets_refresh: float = 0.0
     warnings: tuple[ConfigNotice, ...] = ()
+    spark_secure: bool | None = None
 
 
 def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS) -> WorkerFile:
@@ -76,6 +78,7 @@ def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS
     host, port = (rest.listeners[0].host, rest.listeners[0].port) if rest.listeners else ("", _PORT)
     webhook = read.get(NOTIFY_WEBHOOK.name, NOTIFY_WEBHOOK.kind, "")
     refresh = read.get(SECRETS_REFRESH.name, SECRETS_REFRESH.kind, float(SECRETS_REFRESH.default or 0))
+    spark_secure = read.get(SPARK_SECURE.name, SPARK_SECURE.kind, None)
     warnings: tuple[ConfigNotice, ...] = ()
     with read.errors:
         security, warnings = of_top_level(read.settings)
@@ -94,6 +97,7 @@ def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS
         webhook,
         refresh,
         warnings,
+        spark_secure,
     )
 
 
