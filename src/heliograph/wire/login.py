@@ -46,9 +46,7 @@ class Login:
             self._is_under_way = False
         if lifetime > 0:
             self._repeat_after(lifetime * _REPEAT_AT, lifetime * _LAST_RETRY_AT, lifetime * _RETRY_AFTER)
-        waiting, self._waiting = self._waiting, []
-        for send in waiting:
-            send()
+        self._send_waiting()
 
     def delays(self, send: Callable[[], None]) -> bool:
         """Whether a request has to wait; then `send` is called when the login is done."""
@@ -57,10 +55,17 @@ class Login:
         return self._is_under_way
 
     def cancel(self) -> None:
+        """The connection is closed: requests that wait fail when they are sent."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for send in waiting:
+            send()
 
     def _repeat_after(self, seconds: float, last: float, retry: float) -> None:
         def start() -> None:
