@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -10,12 +11,21 @@ from urllib.request import urlopen
 import psutil
 import pytest
 from kafka import KafkaAdminClient
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
 
 from heliograph.sandbox import SandboxCluster, write_key_store
 from logs import PATIENCE, Log, Pair, some_records, until
 from ports import free_port
-from running.command import heliograph, kill, start
+from running.command import heliograph, in_process, kill, start
 from secured import SecuredPair
 
 
@@ -40,8 +50,11 @@ def test_a_mirror_between_clusters_that_are_secured_differently(
     logs.a.create(topic, partitions=2)
     for partition in range(2):
         logs.a.write(topic, some_records(500), partition)
-    a, b = secured.a.security.client_settings("admin", source), secured.b.security.client_settings("admin", target)
+    a, b = (
+        cluster.security.client_settings("mirror", kind) for cluster, kind in ((secured.a, source), (secured.b, target))
+    )
     file = _file(tmp_path / "mm2.properties", topic, a, b)
+    _allow_what_is_printed(secured, file, "mirror")
     executors = ("--master", "local-cluster[1,2,1024]", "--conf", "spark.executor.memory=512m")
     done = heliograph("run", file, "--until-caught-up", *(executors if source == "scram" else ()))
     assert done.returncode == 0, done.stderr
@@ -49,20 +62,32 @@ def test_a_mirror_between_clusters_that_are_secured_differently(
         assert logs.b.read(f"A.{topic}", partition) == logs.a.read(topic, partition)
 
 
-def _allow_everything(cluster: SandboxCluster, user: str) -> None:
+def _allow_what_is_printed(secured: SecuredPair, file: Path, user: str) -> None:
+    """The ACLs of `heliograph acls`, and no others."""
+    printed = in_process("acls", file, "--principal", f"User:{user}", "--json")
+    assert printed.exit_code == 0, printed.output
+    rows = json.loads(printed.stdout)
+    for alias, cluster in (("A", secured.a), ("B", secured.b)):
+        acls = [_acl(row) for row in rows if row["cluster"] == alias and not row["optional"]]
+        assert acls
+        _allow(cluster, acls)
+
+
+def _allow(cluster: SandboxCluster, acls: list[ACL]) -> None:
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-    resources = [
-        (ResourceType.TOPIC, "*"),
-        (ResourceType.GROUP, "*"),
-        (ResourceType.CLUSTER, "kafka-cluster"),
-    ]
-    admin.create_acls(
-        [
-            ACL(f"User:{user}", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
-            for kind, name in resources
-        ]
-    )
+    assert not admin.create_acls(acls)["failed"]
+    pattern = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+    of_principal = ACLFilter(acls[0].principal, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)
+    until(lambda: set(acls) <= set(admin.describe_acls(of_principal)[0]))
     admin.close()
+
+
+def _acl(row: Mapping[str, str]) -> ACL:
+    operation = re.sub(r"(?<!^)(?=[A-Z])", "_", row["operation"]).upper()
+    pattern = ResourcePattern(
+        ResourceType[row["resource_type"].upper()], row["name"], ACLResourcePatternType[row["pattern"].upper()]
+    )
+    return ACL(row["principal"], "*", ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
 
 
 def _processes_of(process: int) -> Iterator[psutil.Process]:
@@ -124,8 +149,6 @@ def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
     a, b, logs = secured.a.security, secured.b.security, secured.logs
     logs.a.create(topic)
     logs.a.write(topic, some_records(100))
-    for cluster in (secured.a, secured.b):
-        _allow_everything(cluster, "rotated")
     passwords = tmp_path / "passwords.properties"
     passwords.write_text(f"rotated={a.passwords['rotated']}\n")
     login = a.client_settings("rotated", "scram", stores="JKS")
@@ -145,6 +168,7 @@ def test_secrets_are_found_nowhere_and_are_rotated_while_it_copies(
         "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider",
         "heliograph.secrets.refresh.seconds = 1",
     )
+    _allow_what_is_printed(secured, file, "rotated")
     log = tmp_path / "log"
     process = start(
         *("run", file, "--rest", f"127.0.0.1:{port}", "--verbose"),
