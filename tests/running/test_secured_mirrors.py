@@ -22,6 +22,7 @@ from kafka.admin import (
     ResourceType,
 )
 
+from heliograph.client import MirrorClient
 from heliograph.sandbox import SandboxCluster, write_key_store
 from logs import PATIENCE, Log, Pair, some_records, until
 from ports import free_port
@@ -60,6 +61,24 @@ def test_a_mirror_between_clusters_that_are_secured_differently(
     assert done.returncode == 0, done.stderr
     for partition in range(2):
         assert logs.b.read(f"A.{topic}", partition) == logs.a.read(topic, partition)
+    _commands_work(file, topic, b)
+
+
+def _commands_work(file: Path, topic: str, b: Mapping[str, str]) -> None:
+    """With the same logins."""
+    assert topic in _said("offsets", file)
+    assert "A->B" in _said("status", file)
+    assert "A->B" in _said("run", file, "--plan")
+    assert "A->B" in _said("groups", file)
+    assert "there" in _said("acls", file, "--principal", "User:mirror", "--check")
+    client = MirrorClient(b["bootstrap.servers"], config=b)
+    assert f"A.{topic}" in client.remote_topics("A")
+
+
+def _said(*arguments: object) -> str:
+    done = in_process(*arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 def _allow_what_is_printed(secured: SecuredPair, file: Path, user: str) -> None:
