@@ -69,9 +69,10 @@ class Side:
     async def marker(self, topic: str) -> None:
         """An offset without a record."""
         before = await self.end(topic)
-        if not self._transactions.ours:
-            await self._transactions.init_producer()
-        await self._transactions.mark([(topic, 0)])
+        async with self._transactions.lock:
+            if not self._transactions.ours:
+                await self._transactions.init_producer()
+            await self._transactions.mark([(topic, 0)])
 
         async def is_written() -> bool:
             return await self.end(topic) > before

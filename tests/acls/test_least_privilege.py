@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -18,6 +18,8 @@ from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.offset_syncs import syncs_topic
 from heliograph.control.principals import Principal
 from heliograph.control.required_acls import Feature
+from heliograph.copy.copier import Copier
+from heliograph.copy.work import Outcome, Work
 from heliograph.model.acl import CREATE, Grant
 from heliograph.model.flow import (
     CONTINUE,
@@ -40,7 +42,6 @@ from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 from heliograph.wire.topic_requests import delete_topics
-from service.runner import run_here
 from waiting import async_until
 
 SHORT = 0.3
@@ -128,9 +129,8 @@ class Scene:
                 tasks.create_task(one(feature))
 
     async def start_again(self) -> None:
-        """As if the process had been restarted: nothing is known but what is in the clusters."""
+        """As after a restart, nothing is known but what is in the clusters."""
         self.syncers.checkpoint_syncer.loaded = False
-        self.runner._context.stats.forget_positions(list(self.runner.view.positions()))
         with suppress(WireError):  # the command needs a right itself; without it, leases end soon enough
             await self.runner.restart_leases([0])
 
@@ -149,6 +149,11 @@ class Scene:
         await async_until(is_as_expected, lambda: (topic, self.said.texts[-20:]), seconds=60)
 
 
+async def _run_lease(work: Work) -> Outcome:
+    """Each lease finds its positions in the logs."""
+    return await Copier(replace(work, positions={})).run()
+
+
 @asynccontextmanager
 async def _running(flow: Flow, base: str, clusters: dict[str, Secured]) -> AsyncIterator[Scene]:
     clients, own = FlowClients(flow), [ClusterClient(cluster.log.cluster) for cluster in clusters.values()]
@@ -161,7 +166,7 @@ async def _running(flow: Flow, base: str, clusters: dict[str, Secured]) -> Async
     async def cancel(_lease: str) -> None:
         return None
 
-    runner = FlowRunner(flow, (flow,), run_here, cancel, uuid.uuid4().hex[:8], clients)
+    runner = FlowRunner(flow, (flow,), _run_lease, cancel, uuid.uuid4().hex[:8], clients)
     syncers = FlowSyncers(flow, runner.view.positions, clients)
     for syncer in syncers.runner.syncers:
         syncer.interval = SHORT
