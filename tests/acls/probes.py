@@ -133,7 +133,7 @@ class Probes:
         self.mirror = flow.mirror_name(base)
         hidden = f"topic {base} is not mirrored: it cannot be described"
         self.of: dict[Feature, Probe] = {
-            Feature.COPYING: Probe(self._copying, f"({hidden}|{base}{_PARTITION})"),
+            Feature.COPYING: Probe(self._copying, f"({hidden}|{base}{_PARTITION}|lease 0 failed)"),
             Feature.NEW_MIRRORS: Probe(self._new_mirrors, rf"topic {base}-new-\d+ is not mirrored"),
             Feature.MORE_PARTITIONS: Probe(self._more_partitions, f"mirror {self.mirror}-wide could not be grown"),
             Feature.LARGE_BATCHES: Probe(self._large_batches, f"{base}-large{_PARTITION}"),

@@ -3,7 +3,6 @@ them, what was announced does not, and everything else does."""
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -60,7 +59,7 @@ OF_NEW_TOPICS = {Feature.NEW_MIRRORS, Feature.MORE_PARTITIONS, Feature.CONFIGS}
 
 
 @pytest.fixture(scope="module")
-def clusters(sandbox: Sandbox) -> Iterator[dict[str, Secured]]:
+def clusters() -> Iterator[dict[str, Secured]]:
     with Sandbox() as own:
         a, b = start(own)
         yield {"A": a, "B": b}
@@ -99,16 +98,12 @@ class Scene:
 
     async def works(self, features: Collection[Feature]) -> None:
         async def one(feature: Feature) -> None:
-            began = time.monotonic()
             works = await self.probes.of[feature].provoke()
             await async_until(works, lambda: (feature, self.said.texts[-20:]), every=0.1, seconds=60)
-            took[feature.label] = time.monotonic() - began
 
-        took: dict[str, float] = {}
         async with asyncio.TaskGroup() as tasks:
             for feature in features:
                 tasks.create_task(one(feature))
-        print("works", {k: round(v, 1) for k, v in took.items()})
 
     async def is_off(self, features: Collection[Feature]) -> None:
         """Provokes them until the log has the reason, and sees that they do not work."""
@@ -203,9 +198,7 @@ def test_with_these_acls_everything_works_and_without_any_one_what_was_announced
             await scene.works([feature for feature in Feature if feature in scene.probes.of])
             for principal in principals:
                 for grant in principal.grants():
-                    began = time.monotonic()
                     await _without(scene, clusters[principal.cluster.alias], principal, grant)
-                    print(f"{time.monotonic() - began:5.1f} s", principal.cluster.alias, grant)
 
     asyncio.run(main())
 
