@@ -69,9 +69,10 @@ class Side:
     async def marker(self, topic: str) -> None:
         """An offset without a record."""
         before = await self.end(topic)
-        if not self._transactions.ours:
-            await self._transactions.init_producer()
-        await self._transactions.mark([(topic, 0)])
+        async with self._transactions.lock:
+            if not self._transactions.ours:
+                await self._transactions.init_producer()
+            await self._transactions.mark([(topic, 0)])
 
         async def is_written() -> bool:
             return await self.end(topic) > before
@@ -132,7 +133,7 @@ class Probes:
         self.mirror = flow.mirror_name(base)
         hidden = f"topic {base} is not mirrored: it cannot be described"
         self.of: dict[Feature, Probe] = {
-            Feature.COPYING: Probe(self._copying, f"({hidden}|{base}{_PARTITION})"),
+            Feature.COPYING: Probe(self._copying, f"({hidden}|{base}{_PARTITION}|lease 0 failed)"),
             Feature.NEW_MIRRORS: Probe(self._new_mirrors, rf"topic {base}-new-\d+ is not mirrored"),
             Feature.MORE_PARTITIONS: Probe(self._more_partitions, f"mirror {self.mirror}-wide could not be grown"),
             Feature.LARGE_BATCHES: Probe(self._large_batches, f"{base}-large{_PARTITION}"),

@@ -15,6 +15,7 @@ from kafka.admin import (
     ACLPermissionType,
     ACLResourcePatternType,
     ResourcePattern,
+    ResourcePatternFilter,
     ResourceType,
 )
 
@@ -71,7 +72,7 @@ class Secured:
         admin.close()
 
     def revoke_all(self, principal: str) -> None:
-        pattern = ResourcePattern(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        pattern = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
         everything = ACLFilter(principal, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)
         admin: Any = KafkaAdminClient(bootstrap_servers=self.log.bootstrap)
         admin.delete_acls([everything])
