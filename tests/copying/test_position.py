@@ -56,6 +56,24 @@ def test_the_last_interval_that_has_records_counts() -> None:
     assert next_position(known, _facts((0, 900), (0, 21)), STRICT) == Resume(Position(301, 21))
 
 
+def test_a_mirror_truncated_to_what_others_have_written_continues_after_the_last_own_record() -> None:
+    known = Intervals([Interval(0, 40, 10, "s"), Interval(15, 50, 10, "s", 5)])
+    for end in (10, 11, 14):
+        assert next_position(known, _facts((0, 900), (0, end)), STRICT) == Resume(
+            Position(50, end), foreign_offsets_before=end - 10
+        )
+    assert next_position(known, _facts((0, 900), (0, 8)), STRICT) == Resume(Position(48, 8))
+    only_others = Intervals([Interval(0, 0, 0, "s"), Interval(5, 0, 3, "s", 5)])
+    assert next_position(only_others, _facts((0, 900), (0, 3)), STRICT) == Resume(
+        Position(0, 3), foreign_offsets_before=3
+    )
+
+
+def test_a_mirror_that_ends_in_a_filled_gap_continues_within_it() -> None:
+    known = Intervals([Interval(0, 0, 10, "s"), Interval(15, 15, 10, "s", 5)])
+    assert next_position(known, _facts((0, 900), (0, 12)), STRICT) == Resume(Position(12, 12), foreign_offsets_before=2)
+
+
 def test_an_interval_without_records_that_was_only_planned_does_not_count() -> None:
     known = Intervals([Interval(0, 40, 20, "s"), Interval(20, 300, 10, "s")])
     assert next_position(known, _facts((0, 900), (0, 20)), STRICT) == Resume(Position(60, 20))

@@ -93,7 +93,10 @@ def _mirror_end(intervals: Intervals, facts: PartitionFacts) -> _MirrorEnd:
     interval = last if last is not None else intervals.beginning(facts.mirror_end)
     if pending_fill is not None or interval is None:
         return _MirrorEnd(pending_fill)
-    source, foreign = interval.source_of(facts.mirror_end), intervals.foreign_offsets_at(facts.mirror_end)
+    source, foreign = (
+        _next_source(intervals, interval, facts.mirror_end),
+        intervals.foreign_offsets_at(facts.mirror_end),
+    )
     beginning = intervals.beginning(facts.mirror_end)
     is_decided = False
     if beginning is not None and beginning.source_id == facts.source_id:
@@ -110,6 +113,16 @@ def _mirror_end(intervals: Intervals, facts: PartitionFacts) -> _MirrorEnd:
     ):
         source = seen.source
     return _MirrorEnd(None, interval, is_taken_over, source, foreign, is_decided, has_source_offsets)
+
+
+def _next_source(intervals: Intervals, interval: Interval, mirror_end: int) -> int:
+    """The source offset after the last copied record, by the interval of the mirror's last offset. What others have
+    written before the next interval is no copy: a mirror that was truncated can end there. A gap that is filled is as
+    wide on both sides, and counts."""
+    following = intervals.after(mirror_end - 1)
+    if following is None or following.source - following.target == interval.source - interval.target:
+        return interval.source_of(mirror_end)
+    return interval.source_of(max(interval.target, intervals.own_end(mirror_end)))
 
 
 def next_position(intervals: Intervals, facts: PartitionFacts, policies: Policies) -> Resume | Blocked:

@@ -19,7 +19,6 @@ from numba.extending import intrinsic
 
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
-
 _POLYNOMIAL = 0x82F63B78
 
 
@@ -152,9 +151,8 @@ _BYTES = numba.types.Array(numba.uint8, 1, "C")
 _CONST_BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _NUMBER = numba.int64
-_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(
-    _CONST_BYTES, *[_NUMBER] * 4, numba.boolean, *[_NUMBERS] * 3, _BYTES, _NUMBERS
-)
+_ARGUMENTS = _CONST_BYTES, *[_NUMBER] * 4, numba.boolean, *[_NUMBERS] * 3, _BYTES, _NUMBERS
+_SIGNATURE = numba.types.UniTuple(_NUMBER, 9)(*_ARGUMENTS)
 
 
 @numba.njit(inline="always")
@@ -206,13 +204,11 @@ def _index_of(numbers, count, number):
 @numba.njit(inline="always")
 def _marker_type(data, at, end):
     """Of the marker in a control batch: 0 for an abort, -1 if it cannot be decoded."""
-    length, at = _read_varint(data, at, end)
-    if length < 4 or length > end - at:
-        return np.int64(-1)
+    _length, at = _read_varint(data, at, end)
     _time, at = _read_varint(data, at + 1, end)
     _delta, at = _read_varint(data, at, end)
     key, at = _read_varint(data, at, end)
-    if key > end - at or at > end:
+    if key > end - at:
         return np.int64(-1)
     return np.int64(1) if key < 4 else (np.int64(data[at + 2]) << 8) | np.int64(data[at + 3])
 
@@ -282,6 +278,7 @@ def join(data, at, done, small, limit, contiguous, aborted, aborting, counts, ou
                     producers += 1
                 begun += 1
             found = _index_of(aborting, producers, _load_big(data, at + 43))
+            is_left_out = is_left_out or found >= 0
             if found >= 0 and attributes & _CONTROL:
                 marker = _marker_type(data, at + _HEADER, at + size)
                 if marker < 0:
@@ -289,8 +286,6 @@ def join(data, at, done, small, limit, contiguous, aborted, aborting, counts, ou
                 if marker == 0:
                     producers -= 1
                     aborting[found] = aborting[producers]
-            elif found >= 0:
-                is_left_out = True
         if (contiguous or batches == 0) and is_left_out:
             break
         # All of a batch is taken, or nothing.
@@ -298,8 +293,7 @@ def join(data, at, done, small, limit, contiguous, aborted, aborting, counts, ou
         last_before = runs[2 * pairs - 1] if pairs else np.int64(0)
         is_whole = True
         if not is_left_out:
-            batch_end = at + size
-            read = at + _HEADER
+            batch_end, read = at + size, at + _HEADER
             for _ in range(records):
                 length, read = _read_varint(data, read, batch_end)
                 if length < 4 or length > batch_end - read:
@@ -346,8 +340,7 @@ def join(data, at, done, small, limit, contiguous, aborted, aborting, counts, ou
             if pairs:
                 runs[2 * pairs - 1] = last_before
             break
-        if batches == 0:
-            why = reason
+        why = reason if batches == 0 else why
         counts[0], counts[1] = begun, producers
         batches += 1
         at += size
