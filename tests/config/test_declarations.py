@@ -268,6 +268,7 @@ def test_exactly_these_settings_are_supported() -> None:
         "heliograph.rest.users",
         "heliograph.secrets.dir",
         "heliograph.secrets.refresh.seconds",
+        "heliograph.spark.secure",
         "heliograph.sync.group.deletes",
         "heliograph.topics.paused",
         "isolation.level",
