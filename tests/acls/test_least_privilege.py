@@ -3,8 +3,9 @@ them, what was announced does not, and everything else does."""
 
 import asyncio
 import logging
+import os
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -196,11 +197,17 @@ def test_with_these_acls_everything_works_and_without_any_one_what_was_announced
     async def main() -> None:
         async with _running(flow, "orders", clusters) as scene:
             await scene.works([feature for feature in Feature if feature in scene.probes.of])
-            for principal in principals:
-                for grant in principal.grants():
-                    await _without(scene, clusters[principal.cluster.alias], principal, grant)
+            for principal, grant in _chosen(principals):
+                await _without(scene, clusters[principal.cluster.alias], principal, grant)
 
     asyncio.run(main())
+
+
+def _chosen(principals: Sequence[Principal]) -> list[tuple[Principal, Grant]]:
+    """Every sixth ACL, as each takes seconds. ACLS=all in the environment: all of them."""
+    every = [(principal, grant) for principal in principals for grant in principal.grants()]
+    assert len(every) > 30
+    return every if os.environ.get("ACLS") == "all" else every[::6]
 
 
 async def _without(scene: Scene, cluster: Secured, principal: Principal, grant: Grant) -> None:

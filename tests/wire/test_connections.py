@@ -6,9 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from heliograph.model.flow import Cluster
+from heliograph.model.secret import Secret
+from heliograph.model.security import PLAIN, PasswordLogin, Sasl
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable
+from heliograph.wire.login import Login
 from logs import Pair
 
 
@@ -107,6 +110,27 @@ def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypa
         connection._check_deadlines()
         with pytest.raises(Unreachable, match="no answer within 30 s"):
             await silent
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_closing_ends_all_requests_even_if_one_that_waited_for_a_login_was_cancelled() -> None:
+    async def main() -> None:
+        server = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = Connection(f"127.0.0.1:{port}", "me", 30.0)
+        await connection._connect("127.0.0.1", port, None)
+        sent = connection.send_parts(3, 0, [b""], bytes)
+        login = Login(Sasl(PLAIN, PasswordLogin("me", Secret("x"))), "host", connection._send_at_once, connection.close)
+        connection._login = login
+        login._is_under_way = True
+        waiting = [connection.send_parts(3, 0, [b""], bytes) for _ in range(2)]
+        waiting[0].cancel()
+        connection.close()
+        for answer in (sent, waiting[1]):
+            with pytest.raises(Unreachable):
+                await answer
         server.close()
 
     asyncio.run(main())

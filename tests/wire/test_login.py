@@ -88,6 +88,34 @@ def test_requests_that_wait_are_not_forgotten_when_the_connection_is_closed() ->
     asyncio.run(main())
 
 
+def test_a_request_after_the_close_does_not_wait_for_a_login_that_was_under_way() -> None:
+    async def main() -> None:
+        broker = Broker()
+        broker.silent = True
+        login = Login(SASL, "host", broker.send, lambda _: None)
+        await login.prepare()
+        under_way = asyncio.create_task(login.log_in())
+        await asyncio.sleep(0)
+        login.cancel()
+        assert not login.delays(lambda: None)
+        under_way.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_password_that_cannot_be_encoded_is_not_quoted() -> None:
+    async def main() -> None:
+        login = Login(
+            Sasl("SCRAM-SHA-512", PasswordLogin("me", Secret("my \udce9 password"))), "host", Broker().send, print
+        )
+        with pytest.raises(SecurityFailure) as failure:
+            await login.prepare()
+        assert "password:" not in repr(failure.value)
+        assert "my " not in repr(failure.value)
+
+    asyncio.run(main())
+
+
 def test_a_repeated_login_that_is_refused_ends_the_connection() -> None:
     async def main() -> None:
         broker, failures = Broker(lifetime=0.05), list[str]()

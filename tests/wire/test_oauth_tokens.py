@@ -39,6 +39,8 @@ def server() -> Iterator[TokenServer]:
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
             state.requests.append((self.headers["Authorization"], form))
             self.send_response(state.status)
+            if state.status == 302:
+                self.send_header("Location", state.url)
             self.end_headers()
             self.wfile.write(json.dumps(state.answer).replace("{number}", str(len(state.requests))).encode())
 
@@ -99,9 +101,11 @@ def test_a_valid_token_is_used_while_the_server_is_down(server: TokenServer, clo
     login = _login(server)
     access_token(login)
     server.status, server.answer = 503, {}
-    clock.now += 90
-    assert access_token(login).reveal() == "token-1"
-    clock.now += 20
+    clock.now += 85
+    for _ in range(5):  # one of them asks for another token
+        assert access_token(login).reveal() == "token-1"
+    assert len(server.requests) == 2
+    clock.now += 31
     with pytest.raises(SecurityFailure, match=r"answers 503: check the client's id and secret"):
         access_token(login)
 
@@ -140,11 +144,19 @@ def test_what_the_server_says_about_an_error_is_reported(server: TokenServer) ->
     [
         ("http://127.0.0.1:1/token", "Connection refused: check the address and that the server is up"),
         ("ftp://127.0.0.1/token", "is not an address: write https://HOST/PATH"),
+        ("127.0.0.1/token", "is not an address: write https://HOST/PATH"),
     ],
 )
 def test_a_server_that_cannot_be_reached(url: str, text: str, server: TokenServer) -> None:
     with pytest.raises(SecurityFailure, match=text):
         access_token(replace(_login(server), token_endpoint=url))
+
+
+def test_credentials_do_not_follow_a_redirect(server: TokenServer) -> None:
+    server.status = 302
+    with pytest.raises(SecurityFailure, match="answers 302"):
+        access_token(_login(server))
+    assert len(server.requests) == 1
 
 
 def test_an_answer_without_a_token(server: TokenServer) -> None:

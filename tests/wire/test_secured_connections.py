@@ -120,7 +120,7 @@ def test_the_wrong_protocol_for_a_listener(secured: SecuredPair) -> None:
 @pytest.mark.parametrize(
     ("listener", "text"),
     [
-        ("EXPIRED", "the broker's certificate has expired: renew it on the broker"),
+        ("EXPIRED", "the broker's certificate has expired, or that of its issuer: renew it"),
         ("NOT_YET_VALID", "the broker's certificate is not valid yet: check the clocks of both machines"),
         ("OTHER_HOST", "connect by a name that is in the certificate"),
         ("OTHER_AUTHORITY", "from an issuer that is not in ssl.truststore: add the issuer's certificate there"),

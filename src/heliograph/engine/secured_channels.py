@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 SECRET = "spark.authenticate.secret"
+ENCRYPTED = "spark.network.crypto.enabled"
 _SECURED = {
     "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
+    ENCRYPTED: "true",
     "spark.io.encryption.enabled": "true",
 }
 # Where Spark creates the secret that driver and executors share, and hands it over by itself.

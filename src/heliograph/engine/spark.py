@@ -29,7 +29,7 @@ from heliograph.copy.work import Outcome, Work
 from heliograph.engine.archive import java, use_archive
 from heliograph.engine.lease import LeaseTask
 from heliograph.engine.sealing import Seal
-from heliograph.engine.secured_channels import NoSecret, secured_channels
+from heliograph.engine.secured_channels import ENCRYPTED, NoSecret, secured_channels
 
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("heliograph.spark")
@@ -108,6 +108,13 @@ class Engine:
         # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
         self._context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         log.info("Spark %s is up, master %s", self._context.version, self._context.master)
+        if not master.startswith("local") and self._context.getConf().get(ENCRYPTED, "false") != "true":
+            log.warning(
+                "%s is not set: what leases need to log in to the clusters crosses the network to %s unencrypted; see "
+                "heliograph.spark.secure",
+                ENCRYPTED,
+                master,
+            )
 
     def _defaults(self, submitted: bool, on_this_machine: bool) -> dict[str, str]:
         folder = self._folder = _own_folder()

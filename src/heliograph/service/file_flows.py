@@ -43,6 +43,7 @@ class FileFlows:
         """On SIGHUP. A file with errors changes nothing."""
         try:
             document = read_all(self._files)
+            values = digest(document)  # before they are used: what changes in between is noticed later
             deployment = assemble(document)
         except ConfigError as error:
             log.error("%s; the flows run on unchanged", error)
@@ -50,7 +51,7 @@ class FileFlows:
         for warning in deployment.warnings:
             log.warning("%s", warning)
         log.info("%s reloaded: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
-        self._keep(document, deployment, digest(document))
+        self._keep(document, deployment, values)
         self._connectors.adopt(document, deployment)
 
     async def refresh(self) -> None:

@@ -217,15 +217,18 @@ class ClusterClient:
 
         attempts = [asyncio.create_task(delayed(position, *address)) for position, address in enumerate(addresses)]
         errors: list[WireError] = []
+        first: Connection | None = None
         try:
             for attempt in asyncio.as_completed(attempts):
                 try:
-                    return await attempt
+                    first = await attempt
+                    return first
                 except WireError as error:
                     errors.append(error)
         finally:
             for task in attempts:
                 task.cancel()
+                task.add_done_callback(lambda task: _close_unless(first, task))
         is_refused = all(isinstance(error, SecurityFailure) for error in errors)
         raise (SecurityFailure if is_refused else Unreachable)("; ".join(map(str, errors)))
 
@@ -260,6 +263,12 @@ class _LoginBackoff:
 
     def reset(self) -> None:
         self._until = self._seconds = 0.0
+
+
+def _close_unless(used: Connection | None, task: asyncio.Task[Connection]) -> None:
+    """Of two connections that are opened at the same moment only one is used."""
+    if not task.cancelled() and task.exception() is None and task.result() is not used:
+        task.result().close()
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

@@ -208,6 +208,8 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def _send(self, parts: Sequence[Buffer], pending: _Pending) -> None:
+        if pending.answer.done():  # cancelled while it waited for a login
+            return
         if self.closed or self._transport is None:
             pending.answer.set_exception(Unreachable(f"{self.address}: connection closed"))
             return

@@ -4,7 +4,6 @@ A broker takes no other request while a login is under way: the connection's req
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,6 @@ from heliograph.model.security import Sasl
 from heliograph.wire.errors import WireError
 from heliograph.wire.security.failures import SecurityFailure
 from heliograph.wire.security.sasl import Send, authenticate, start_mechanism
-
-log = logging.getLogger(__name__)
 
 # When to log in again, as fractions of the time after which the broker would close the connection.
 _REPEAT_AT, _RETRY_AFTER, _LAST_RETRY_AT = 0.85, 0.04, 0.97
@@ -29,6 +26,7 @@ class Login:
         self._mechanism: Any = None
         self._waiting: list[Callable[[], None]] = []
         self._is_under_way = False
+        self._is_cancelled = False
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -44,7 +42,7 @@ class Login:
         finally:
             self._mechanism = None
             self._is_under_way = False
-        if lifetime > 0:
+        if lifetime > 0 and not self._is_cancelled:
             self._repeat_after(lifetime * _REPEAT_AT, lifetime * _LAST_RETRY_AT, lifetime * _RETRY_AFTER)
         self._send_waiting()
 
@@ -55,7 +53,8 @@ class Login:
         return self._is_under_way
 
     def cancel(self) -> None:
-        """The connection is closed: requests that wait fail when they are sent."""
+        """The connection is closed: requests that wait, and later ones, fail when they are sent."""
+        self._is_cancelled, self._is_under_way = True, False
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None and self._task is not asyncio.current_task():
@@ -83,13 +82,13 @@ class Login:
             else:
                 self._fail(str(error))
             return
-        except Exception as error:
-            self._fail(f"the repeated login failed: {error}")
-            return
+        except BaseException:
+            self._fail("the repeated login failed")
+            raise
         try:
             await self.log_in()
         except WireError as error:
             self._fail(f"the repeated login failed: {error}")
-        except Exception as error:
-            log.exception("the repeated login failed")
-            self._fail(f"the repeated login failed: {error}")
+        except BaseException:
+            self._fail("the repeated login failed")
+            raise

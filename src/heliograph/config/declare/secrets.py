@@ -19,8 +19,9 @@ _SECRET_WORDS = re.compile(
 )
 _PROVIDERS = "config.providers."
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
-_JAAS_LOGIN = re.compile(r"\s*[\w.$]+\s+(required|requisite|sufficient|optional)\b")
-_JAAS_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;]+))')
+_JAAS_OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;"\'/]+))')
+# The plainest form of a login, without comments and quoted names: any other may have a secret where it is not expected.
+_JAAS_LOGIN = re.compile(rf"\s*[\w.$]+\s+(required|requisite|sufficient|optional)(\s+{_JAAS_OPTION.pattern})*\s*;?\s*")
 
 
 def is_reference(secret: Secret) -> bool:
@@ -30,7 +31,7 @@ def is_reference(secret: Secret) -> bool:
     if not rest or rest == text.strip():
         return not rest
     # A JAAS login such as `... required username="me" password="${env:NAME}";`
-    if _JAAS_LOGIN.match(text) is None:
+    if _JAAS_LOGIN.fullmatch(text) is None:
         return False
     options = [(option[1], "".join(filter(None, option.groups()[1:]))) for option in _JAAS_OPTION.finditer(rest)]
     return bool(options) and not any(value for name, value in options if is_secret(name) or name.startswith("user_"))

@@ -1,7 +1,7 @@
 """References such as `${env:NAME}` in values, to the providers that the file declares, as in MirrorMaker 2.
 
 A reference to an undeclared provider, or to a key that it does not have, stays as it is. Values are resolved when a
-file is read; `service/secret_watcher` notices when they change.
+file is read; `service/file_flows` notices when they change.
 """
 
 import os

@@ -13,7 +13,9 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import HTTPSHandler, Request, build_opener
+from urllib.request import Request
+
+from heliograph.wire.security.http import opener
 
 _TIMEOUT = 10.0
 
@@ -49,7 +51,7 @@ def _read(parameters: Mapping[str, str], path: str) -> Mapping[str, object] | No
     context = ssl.create_default_context(cafile=os.environ.get("VAULT_CACERT") or None)
     request = Request(f"{address}/v1/{quote(path.strip('/'))}", headers=headers)
     try:
-        with build_opener(HTTPSHandler(context=context)).open(request, timeout=_TIMEOUT) as response:
+        with opener(context, uses_proxies=True).open(request, timeout=_TIMEOUT) as response:
             data = json.load(response)["data"]
     except HTTPError as error:
         if error.code == 404:

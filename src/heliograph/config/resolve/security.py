@@ -155,7 +155,9 @@ def _needs_pem(store: str, given: str) -> str:
 def _sasl(of: Client) -> Sasl | None:
     mechanism = of.get(supported.SASL_MECHANISM)
     try:
-        return Sasl(mechanism, login_of(mechanism, _login_module(of.if_set(supported.SASL_JAAS_CONFIG)), of))
+        login = login_of(mechanism, _login_module(of.if_set(supported.SASL_JAAS_CONFIG)), of)
+        # Amazon's callback handler for OAUTHBEARER: MSK's listeners have its own mechanism as well.
+        return Sasl(security.AWS_MSK_IAM if isinstance(login, security.AwsIamLogin) else mechanism, login)
     except ValueError as error:
         text = str(error)
         setting: Setting[object] = supported.SASL_JAAS_CONFIG

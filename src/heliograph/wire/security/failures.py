@@ -11,7 +11,7 @@ class SecurityFailure(Unreachable):
 
 _CERTIFICATES = {  # by OpenSSL's number of the reason
     9: "the broker's certificate is not valid yet: check the clocks of both machines, or renew the certificate",
-    10: "the broker's certificate has expired: renew it on the broker",
+    10: "the broker's certificate has expired, or that of its issuer: renew it on the broker, or in ssl.truststore",
     18: "the broker's certificate is self-signed and not in ssl.truststore: add it there",
     19: "the broker's certificate is from an issuer that is not in ssl.truststore: add the issuer's certificate there",
     20: "the broker's certificate is from an issuer that is not in ssl.truststore: add the issuer's certificate there",

@@ -8,18 +8,22 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from heliograph.model.secret import Secret
 from heliograph.model.security import OAuthLogin
 from heliograph.wire.security.failures import SecurityFailure
+from heliograph.wire.security.http import opener
 from heliograph.wire.security.tls import client_context
 
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _LARGEST_ANSWER = 1 << 20
 _MOST_OF_AN_ERROR = 200  # characters
+_RETRY_AFTER = 30.0  # seconds that a valid token is used without asking for another one, while the endpoint is down
+_MOST_TOKENS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +50,11 @@ def access_token(login: OAuthLogin) -> Secret:
         try:
             token = _fetch(login)
         except SecurityFailure:
-            if known is not None and time.time() < known.expires_at:
-                return known.text
-            raise
+            if known is None or time.time() >= known.expires_at:
+                raise
+            token = replace(known, refresh_at=time.time() + _RETRY_AFTER)
+        if len(_tokens) >= _MOST_TOKENS:  # of secrets that were rotated
+            _tokens.clear()
         _tokens[login] = token
         return token.text
 
@@ -74,9 +80,9 @@ def _fetch(login: OAuthLogin) -> _Token:
         "Content-Type": "application/x-www-form-urlencoded",
         "Accept": "application/json",
     }
-    request = urllib.request.Request(login.token_endpoint, body, headers)
     if urllib.parse.urlsplit(login.token_endpoint).scheme not in ("http", "https"):
         raise SecurityFailure(f"{_ENDPOINT}: {login.token_endpoint} is not an address: write https://HOST/PATH")
+    request = urllib.request.Request(login.token_endpoint, body, headers)
     now = time.time()
     answer = _post(request, login)
     text = answer.get("access_token")
@@ -95,14 +101,12 @@ def _basic(login: OAuthLogin) -> str:
 
 
 def _post(request: urllib.request.Request, login: OAuthLogin) -> dict[str, Any]:
-    # As in Java, proxies of the environment are not used.
-    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
-    if request.type == "https":
-        handlers.append(urllib.request.HTTPSHandler(context=client_context(login.tls)))
-    opener = urllib.request.build_opener(*handlers)
+    context = client_context(login.tls) if request.type == "https" else None
+    timeout = max(login.connect_timeout, login.read_timeout)
     where = f"{_ENDPOINT}: {login.token_endpoint}"
     try:
-        with opener.open(request, timeout=max(login.connect_timeout, login.read_timeout)) as response:
+        # As in Java, proxies of the environment are not used.
+        with opener(context, uses_proxies=False).open(request, timeout=timeout) as response:
             answer = json.loads(response.read(_LARGEST_ANSWER))
     except urllib.error.HTTPError as error:
         with error:
@@ -110,7 +114,7 @@ def _post(request: urllib.request.Request, login: OAuthLogin) -> dict[str, Any]:
         raise SecurityFailure(
             f"{where} answers {error.code}{detail}: check the client's id and secret, the scope and the path"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         text = getattr(reason, "strerror", None) or reason
         raise SecurityFailure(f"{where} cannot be used: {text}: check the address and that the server is up") from None

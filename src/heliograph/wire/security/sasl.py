@@ -1,7 +1,8 @@
 """Logging in with SASL: the mechanism's messages go to the broker in SaslAuthenticate requests."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from kafka.net.sasl.abc import SaslMechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
@@ -23,12 +24,14 @@ _ILLEGAL_STATE = 34
 _AUTHENTICATION_FAILED = 58
 _MOST_STEPS = 20
 
+T = TypeVar("T")
+
 Send: TypeAlias = Callable[[Any, int], Awaitable[Any]]  # a request and its newest version -> its response
 
 
 async def start_mechanism(sasl: Sasl, host: str) -> SaslMechanism:
     """Gets what is needed to log in: a token, a ticket. Raises SecurityFailure."""
-    return await in_thread(lambda: _make(sasl, host))
+    return await _step(lambda: _make(sasl, host), sasl)
 
 
 async def authenticate(send: Send, sasl: Sasl, mechanism: SaslMechanism) -> float:
@@ -46,26 +49,34 @@ async def authenticate(send: Send, sasl: Sasl, mechanism: SaslMechanism) -> floa
     for _ in range(_MOST_STEPS):
         if mechanism.is_done():
             break
-        message = await in_thread(mechanism.auth_bytes)
+        message = await _step(mechanism.auth_bytes, sasl)
         answer = await send(SaslAuthenticateRequest(auth_bytes=message), 1)
         if answer.error_code:
             raise _refused(sasl, answer.error_code, answer.error_message)
         lifetime = (getattr(answer, "session_lifetime_ms", 0) or 0) / 1000
         received = bytes(answer.auth_bytes)
         if not (mechanism.is_done() and not received):  # the last answer of GSSAPI is empty
-            await _receive(mechanism, received, sasl)
+            await _step(partial(mechanism.receive, received), sasl)
     if not (mechanism.is_done() and mechanism.is_authenticated()):
         raise SecurityFailure(f"sasl.mechanism: the broker did not complete the login with {sasl.mechanism}")
     return lifetime
 
 
-async def _receive(mechanism: SaslMechanism, received: bytes, sasl: Sasl) -> None:
+async def _step(function: Callable[[], T], sasl: Sasl) -> T:
+    """Runs a step of a mechanism in a thread. Its errors may quote secrets: only their types are reported."""
     try:
-        await in_thread(lambda: mechanism.receive(received))
-    except (ValueError, KeyError) as error:
-        # SCRAM proves the broker's knowledge of the password, too.
-        text = f"the broker's answer does not fit the login with {sasl.mechanism}: {error}"
-        raise SecurityFailure(f"sasl.jaas.config: {text}: check that this is the right cluster") from None
+        return await in_thread(function)
+    except SecurityFailure:
+        raise
+    except ValueError as error:
+        # SCRAM proves that the broker knows the password, too.
+        text = f"the login with {sasl.mechanism} cannot be made ({type(error).__name__})"
+        raise SecurityFailure(
+            f"sasl.jaas.config: {text}: check user and password, and that this is the right cluster"
+        ) from None
+    except Exception as error:
+        text = f"the login with {sasl.mechanism} failed on our side ({type(error).__name__})"
+        raise SecurityFailure(f"sasl.jaas.config: {text}: check its options") from None
 
 
 def _refused(sasl: Sasl, code: int, message: str | None) -> Exception:
@@ -180,8 +191,12 @@ class _Aws(SaslMechanismAwsMskIam):  # type: ignore[misc]
         super().__init__(security_protocol="SASL_SSL", host=host)
         self._session = session
         self._login = login
+        self._client = self._sign_in()  # asks AWS, which takes longer than a broker waits
 
     def _build_client(self) -> AwsMskIamClient:
+        return self._client
+
+    def _sign_in(self) -> AwsMskIamClient:
         region = self._login.region or self._session.get_config_variable("region")
         credentials = self._session.get_credentials()
         if not region or credentials is None:

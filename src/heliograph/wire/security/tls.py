@@ -18,6 +18,8 @@ _VERSIONS = {
 }
 _TLS12_SUITE = re.compile(r"(?:TLS|SSL)_(?:(\w+)_)?WITH_(\w+)")
 
+_MOST_CONTEXTS = 100
+
 _Stamp = tuple[int, int, int] | None
 _contexts: dict[Tls, tuple[tuple[_Stamp, ...], ssl.SSLContext]] = {}
 
@@ -29,7 +31,13 @@ def client_context(tls: Tls) -> ssl.SSLContext:
     known = _contexts.get(tls)
     if known is not None and known[0] == stamps:
         return known[1]
-    context = _make(tls)
+    try:
+        context = _make(tls)
+    except (ValueError, OSError) as error:  # their texts may quote what is in a store
+        text = f"the settings of TLS cannot be used ({type(error).__name__})"
+        raise SecurityFailure(f"ssl.truststore, ssl.keystore: {text}: check the stores and PEM texts") from None
+    if len(_contexts) >= _MOST_CONTEXTS:  # of secrets that were rotated
+        _contexts.clear()
     _contexts[tls] = stamps, context
     return context
 
