@@ -18,7 +18,7 @@ from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from heliograph.model.flow import Cluster
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
-from heliograph.sandbox.ports import HOST, free_ports
+from heliograph.sandbox.ports import free_ports
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import BrokerError
@@ -95,10 +95,8 @@ def started(with_far_listener: bool = False, with_tls: bool = False) -> Iterator
 
 def _with_far_listener(spec: ClusterSpec) -> tuple[ClusterSpec, int]:
     """One more listener, which the broker advertises at another port than its own. Returns that port as well."""
-    port, far_port = free_ports(2)
-    advertised = f"PLAINTEXT://{HOST}:{port},{FAR}://{HOST}:{far_port}"
-    settings = {**spec.settings, "advertised.listeners": advertised}
-    return replace(spec, ports=(port,), listeners={FAR: "PLAINTEXT"}, settings=settings), far_port
+    (far_port,) = free_ports(1)
+    return replace(spec, listeners={FAR: "PLAINTEXT"}, advertised_ports={FAR: far_port}), far_port
 
 
 def _with_tls(spec: ClusterSpec) -> ClusterSpec:
