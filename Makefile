@@ -4,7 +4,7 @@
 #   make check     linters, types, import rules and the tests that start no broker and no Spark: below a minute, no Java
 #   make test      linters, types, import rules and the whole test suite
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
-#   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on twelve workloads (QUICK=1: two, in four minutes)
+#   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)

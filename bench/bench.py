@@ -44,7 +44,7 @@ _WARM_UP_PARTITIONS = 6
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. `warm_up` is records per cluster and turn; `warm_up_copies` is a round that does not count."""
+    """What to run. `warm_up` is records per cluster and turn; `warm_up_copies`: rounds that do not count."""
 
     workloads: tuple[Workload, ...] = WORKLOADS
     tools: tuple[Tool, ...] = TOOLS
@@ -93,7 +93,8 @@ def run(plan: Plan) -> Results:
     )
     _say("starting two clusters")
     far = any(workload.far for workload in plan.workloads)
-    with started(far) as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
+    tls = any(workload.tls for workload in plan.workloads)
+    with started(far, tls) as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
         stage = Stage.of(pair, processes)
         _warm_up(stage, plan)
         for workload in plan.workloads:
@@ -159,7 +160,8 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
     results.sources.append(_source(workload, survey, time.monotonic() - began))
     _say(f"  {survey.visible:,} records to copy in {survey.batches:,} batches, {survey.size / 1e6:,.0f} MB")
     tools = [tool for tool in plan.tools if tool.runs(workload)]
-    if plan.warm_up_copies and workload is plan.workloads[0]:
+    # The code with which a broker encrypts is cold until a tool has connected over TLS.
+    if plan.warm_up_copies and (workload is plan.workloads[0] or workload.tls):
         _say("  a round that does not count")
         results.warm_up += [_copy(stage, plan, workload, survey, tool, 0) for tool in tools]
     for number in range(1, plan.rounds + 1):

@@ -18,7 +18,7 @@ from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from heliograph.model.flow import Cluster
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
-from heliograph.sandbox.ports import HOST, free_ports
+from heliograph.sandbox.ports import free_ports
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import BrokerError
@@ -43,6 +43,9 @@ _SETTINGS = {
 }
 # The whole map of keys of a partition has to fit for the log to be compacted in one pass.
 _SOURCE_SETTINGS = {"log.cleaner.dedupe.buffer.size": str(128 * 1024 * 1024), "log.cleaner.backoff.ms": "500"}
+
+# Security also means ACLs in a sandbox. Here it means TLS only: other workloads run on the same brokers.
+_WITHOUT_ACLS = {"authorizer.class.name": ""}
 
 
 class Trouble(Exception):
@@ -71,7 +74,7 @@ def broker_spec(**spec: Any) -> ClusterSpec:
 
 
 @contextmanager
-def started(with_far_listener: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
+def started(with_far_listener: bool = False, with_tls: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
     """Both clusters for as long as the block lasts, in memory where there is /dev/shm, else on disk."""
     with _temporary_files_in(Path("/dev/shm")):
         sandbox = Sandbox()
@@ -81,6 +84,8 @@ def started(with_far_listener: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
             "source": broker_spec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS | _SOURCE_SETTINGS, jvm_flags=flags),
             "target": broker_spec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS, jvm_flags=flags),
         }
+        if with_tls:
+            specs = {alias: _with_tls(spec) for alias, spec in specs.items()}
         far_port = None
         if with_far_listener:
             specs["source"], far_port = _with_far_listener(specs["source"])
@@ -90,10 +95,13 @@ def started(with_far_listener: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
 
 def _with_far_listener(spec: ClusterSpec) -> tuple[ClusterSpec, int]:
     """One more listener, which the broker advertises at another port than its own. Returns that port as well."""
-    port, far_port = free_ports(2)
-    advertised = f"PLAINTEXT://{HOST}:{port},{FAR}://{HOST}:{far_port}"
-    settings = {**spec.settings, "advertised.listeners": advertised}
-    return replace(spec, ports=(port,), listeners={FAR: "PLAINTEXT"}, settings=settings), far_port
+    (far_port,) = free_ports(1)
+    return replace(spec, listeners={FAR: "PLAINTEXT"}, advertised_ports={FAR: far_port}), far_port
+
+
+def _with_tls(spec: ClusterSpec) -> ClusterSpec:
+    """A TLS listener beside the plaintext one."""
+    return replace(spec, security=("tls",), settings={**spec.settings, **_WITHOUT_ACLS})
 
 
 @contextmanager

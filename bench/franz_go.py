@@ -60,7 +60,13 @@ def version() -> str:
     return f"{required[1] if required else 'unknown'}, {said.stdout.strip()}"
 
 
-def command(flows: Sequence[Sequence[str]], codec: str, committed: bool, batch_bytes: int) -> list[str]:
-    """Each flow is the address of the source, that of the target, the topic and its mirror, which has to exist."""
+def command(
+    flows: Sequence[Sequence[str]], codec: str, committed: bool, batch_bytes: int, authorities: str | None = None
+) -> list[str]:
+    """Each flow is the address of the source, that of the target, the topic and its mirror, which has to exist.
+
+    With a PEM file of `authorities` it connects over TLS.
+    """
     options = ["-codec", codec, "-batch-bytes", str(batch_bytes), *(["-committed"] if committed else [])]
+    options += ["-ca", authorities] if authorities else []
     return [str(program()), *options, *(",".join(flow) for flow in flows)]

@@ -35,9 +35,11 @@ _HOW = """\
   the mirror, it may already have read a Fetch response or two of 24 MB, which favours it on small topics.
 - MirrorMaker 2 "tuned" and "exactly once" write with the source's compression; "defaults" writes uncompressed. On the
   transactional source all of them read committed records only: as shipped, MirrorMaker 2 copies aborted records too.
+- With TLS, brokers have a certificate and tools verify it; no tool has a certificate of its own, and there are no ACLs.
+  The limits, and the benchmark's own clients, are without TLS.
 - In every run, MirrorMaker 2's settings are checked against the settings that its clients log."""
 
-_WARM_UP = "- A first round of all tools on the first workload: it is only in the JSON, as `warm_up`."
+_WARM_UP = "- A first round of all tools on the first workload, and on that with TLS: only in the JSON, as `warm_up`."
 _DISCARDED = """\
 - The records of the brokers' warm-up.
 - The records before the first sample of a mirror that had any, and the first seconds of each latency run."""

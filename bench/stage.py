@@ -131,16 +131,22 @@ def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str
 def _flows(stage: Stage, alias: str, workload: Workload, topic: str) -> tuple[list[Flow], list[Mirror]]:
     """What a tool is to copy, and the mirrors that result from it."""
     source, target = stage.pair.source, stage.pair.target
-    source_address = source.bootstrap
+    source_client, target_client = _client_settings(source, workload), _client_settings(target, workload)
     if workload.far:
         assert stage.proxy is not None
-        source_address = stage.proxy.address
-    flows = [Flow(alias, TARGET, source_address, target.bootstrap, topic)]
+        source_client = {"bootstrap.servers": stage.proxy.address}
+    flows = [Flow(alias, TARGET, source_client, target_client, topic)]
     mirrors = [Mirror(target, flows[0].mirror)]
     if workload.two_way:
-        flows.append(Flow(TARGET, alias, target.bootstrap, source_address, topic))
+        flows.append(Flow(TARGET, alias, target_client, source_client, topic))
         mirrors.append(Mirror(source, flows[1].mirror))
     return flows, mirrors
+
+
+def _client_settings(cluster: SandboxCluster, workload: Workload) -> dict[str, str]:
+    if workload.tls:
+        return cluster.security.client_settings(kind="tls")
+    return {"bootstrap.servers": cluster.bootstrap}
 
 
 async def _create_mirror(mirror: Mirror, workload: Workload) -> None:

@@ -18,7 +18,7 @@ and a run without them is a failure.
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -67,12 +67,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Flow:
-    """One direction: aliases and addresses of both clusters, and the topic."""
+    """One direction: aliases of both clusters, the settings with which clients connect to them, and the topic."""
 
     source: str
     target: str
-    source_address: str
-    target_address: str
+    source_client: Mapping[str, str]
+    target_client: Mapping[str, str]
     topic: str
 
     @property
@@ -136,8 +136,8 @@ def properties(tool: Tool, workload: Workload, flows: Sequence[Flow]) -> str:
     first = flows[0]
     lines = [
         f"clusters = {first.source}, {first.target}",
-        f"{first.source}.bootstrap.servers = {first.source_address}",
-        f"{first.target}.bootstrap.servers = {first.target_address}",
+        *(f"{first.source}.{name} = {value}" for name, value in first.source_client.items()),
+        *(f"{first.target}.{name} = {value}" for name, value in first.target_client.items()),
         f"tasks.max = {tool.tasks}",
         *(f"{name}replication.factor = 1" for name in _FACTORS),
     ]
@@ -167,9 +167,14 @@ def command(tool: Tool, workload: Workload, flows: Sequence[Flow], file: Path) -
             flags = (*_MM2_FLAGS, "-XX:TieredStopAtLevel=1") if starts_fast() else _MM2_FLAGS
             return mirror_maker_command(file, heap_mb=MM2_HEAP_MB, gc="g1", flags=flags, levels=_LEVELS)
         case Kind.FRANZ_GO:
-            copies = [(flow.source_address, flow.target_address, flow.topic, flow.mirror) for flow in flows]
+            copies = [(*_addresses(flow), flow.topic, flow.mirror) for flow in flows]
             batch = workload.max_message_bytes or _FRANZ_GO_BATCH
-            return franz_go.command(copies, workload.compression, workload.committed, batch)
+            authorities = flows[0].source_client.get("ssl.truststore.location")  # of both clusters
+            return franz_go.command(copies, workload.compression, workload.committed, batch, authorities)
+
+
+def _addresses(flow: Flow) -> tuple[str, str]:
+    return flow.source_client["bootstrap.servers"], flow.target_client["bootstrap.servers"]
 
 
 def without_effect(tool: Tool, workload: Workload, log: str) -> list[str]:
@@ -191,6 +196,9 @@ def _expected_in_log(tool: Tool, workload: Workload) -> Iterator[Said]:
             yield Said(_PRODUCER, writer, name, value)
         for name, value in _consumer(tool, workload):
             yield Said(_CONSUMER, reader, name, value)
+        if workload.tls:
+            yield Said(_PRODUCER, writer, "security.protocol", "SSL")
+            yield Said(_CONSUMER, reader, "security.protocol", "SSL")
         if tool.exactly_once:
             yield Said(_PRODUCER, writer, "transactional.id", "*")
             yield Said(_PRODUCER, writer, "enable.idempotence", "true")

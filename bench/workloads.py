@@ -57,7 +57,8 @@ class Workload:
     """A source topic. `committed`: a tool must be configured to omit aborted records.
 
     `write` is None where the source has the pool's batches. `two_way`: both clusters have the topic, and each gets the
-    mirror of the other's. `far`: the source is `ROUND_TRIP` away from tool and target.
+    mirror of the other's. `far`: the source is `ROUND_TRIP` away from tool and target. `tls`: the tool connects to both
+    clusters over TLS.
     """
 
     number: int
@@ -72,6 +73,7 @@ class Workload:
     two_tasks: bool = False
     two_way: bool = False
     far: bool = False
+    tls: bool = False
     pool: Pool = _SMALL
 
     @property
@@ -181,6 +183,14 @@ WORKLOADS = (
         f"100-byte values in batches of 16 KB, 6 partitions, a round trip of {ROUND_TRIP * 1000:.0f} ms to the source",
         3_500_000,
         far=True,
+        pool=Pool(small_batches, PER_BATCH, 8000),
+    ),
+    Workload(
+        13,
+        "TLS on both sides",
+        "as workload 1, over TLS 1.3 from the source and to the target",
+        3_500_000,
+        tls=True,
         pool=Pool(small_batches, PER_BATCH, 8000),
     ),
 )

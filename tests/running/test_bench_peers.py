@@ -12,6 +12,8 @@ import pytest
 import report
 from relay import relay
 from results import Bound, Copy, Limit, Results, Source
+from tools import Flow, Kind, Tool, properties, without_effect
+from workloads import WORKLOADS
 
 from heliograph.sandbox.processes import Processes
 from logs import PATIENCE, Pair, Record, some_records, until
@@ -85,10 +87,11 @@ def test_bytes_are_relayed_later_from_far_away(tmp_path: Path) -> None:
     assert far.seconds >= 0.5
 
 
-def test_mirrors_in_both_clusters_and_of_a_source_far_away_are_complete() -> None:
+def test_mirrors_in_both_clusters_of_a_source_far_away_and_over_tls_are_complete() -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(_BENCH)!r}); import bench; from dataclasses import replace;"
-        "workloads = tuple(workload for workload in bench.WORKLOADS if workload.two_way or workload.far);"
+        "workloads = tuple(workload for workload in bench.WORKLOADS "
+        "                  if workload.two_way or workload.far or workload.tls);"
         "tools = tuple(tool for tool in bench.TOOLS if tool.key in ('heliograph', 'franz-go'));"
         "results = bench.run(replace(bench.SHORTEST, workloads=workloads, tools=tools, limits=True));"
         "written = {source.workload: source.records for source in results.sources};"
@@ -97,8 +100,31 @@ def test_mirrors_in_both_clusters_and_of_a_source_far_away_are_complete() -> Non
     )
     tools = ["franz-go", "heliograph"] if franz_go.compiler() else ["heliograph"]
     said = program_said("-c", program).splitlines()[-1]
-    copied = [(workload, tool) for workload in (11, 12) for tool in tools]
-    assert said == f"[] {{11: 24024, 12: 17160}} {copied} 6"
+    copied = [(workload, tool) for workload in (11, 12, 13) for tool in tools]
+    assert said == f"[] {{11: 24024, 12: 17160, 13: 17160}} {copied} 9"
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
+def test_mirrormaker_must_log_that_it_uses_tls(protocol: str) -> None:
+    (workload,) = [workload for workload in WORKLOADS if workload.tls]
+    mirror_maker = Tool("mm2", "MirrorMaker 2", 1, Kind.MIRROR_MAKER)
+    names = {
+        "ProducerConfig": "MirrorSourceConnector-0",
+        "ConsumerConfig": "MirrorSourceConnector-0|replication-consumer",
+    }
+    log = "".join(
+        f"{config} values: \n\tclient.id = {name}\n\tsecurity.protocol = {protocol}\n" for config, name in names.items()
+    )
+    missing = [f"security.protocol = SSL of the {config}" for config in names]
+    assert without_effect(mirror_maker, workload, log) == ([] if protocol == "SSL" else missing)
+
+
+def test_tools_connect_with_the_settings_of_each_cluster() -> None:
+    source, target = ({"bootstrap.servers": f"{host}:1", "security.protocol": "SSL"} for host in ("source", "target"))
+    flow = Flow("A", "B", source, target, "topic")
+    lines = properties(Tool("mm2", "MirrorMaker 2", 1, Kind.MIRROR_MAKER), WORKLOADS[0], [flow]).splitlines()
+    assert {"A.bootstrap.servers = source:1", "A.security.protocol = SSL"} <= set(lines)
+    assert {"B.bootstrap.servers = target:1", "B.security.protocol = SSL"} <= set(lines)
 
 
 def test_the_report_has_each_tool_and_what_heliograph_reaches_of_the_fastest() -> None:

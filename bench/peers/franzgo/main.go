@@ -6,8 +6,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"flag"
+	"fmt"
 	"log"
+	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
@@ -18,6 +22,7 @@ import (
 
 var (
 	batchBytes = flag.Int("batch-bytes", 900_000, "the largest batch, before compression")
+	ca         = flag.String("ca", "", "a PEM file of authorities: connects over TLS, to brokers whose certificates they have issued")
 	codec      = flag.String("codec", "none", "compression of the mirror: none or lz4")
 	committed  = flag.Bool("committed", false, "leave out the records of aborted transactions")
 	linger     = flag.Duration("linger", 0, "how long a batch waits for more records")
@@ -68,18 +73,26 @@ func mirror(terminated context.Context, source, target, topic, mirror string) er
 	if *codec == "lz4" {
 		compression = kgo.Lz4Compression()
 	}
-	consumer, err := kgo.NewClient(
+	var dialing []kgo.Opt
+	if *ca != "" {
+		config, err := tlsConfig(*ca)
+		if err != nil {
+			return err
+		}
+		dialing = append(dialing, kgo.DialTLSConfig(config))
+	}
+	consumer, err := kgo.NewClient(append(dialing,
 		kgo.SeedBrokers(source),
 		kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(isolation),
 		kgo.FetchMaxPartitionBytes(partitionBytes),
-	)
+	)...)
 	if err != nil {
 		return err
 	}
 	defer consumer.Close()
-	producer, err := kgo.NewClient(
+	producer, err := kgo.NewClient(append(dialing,
 		kgo.SeedBrokers(target),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -88,7 +101,7 @@ func mirror(terminated context.Context, source, target, topic, mirror string) er
 		kgo.ProducerLinger(*linger),
 		kgo.MaxBufferedRecords(1<<20),
 		kgo.MaxBufferedBytes(inFlightBytes),
-	)
+	)...)
 	if err != nil {
 		return err
 	}
@@ -112,4 +125,16 @@ func mirror(terminated context.Context, source, target, topic, mirror string) er
 		return nil
 	}
 	return context.Cause(ctx)
+}
+
+func tlsConfig(file string) (*tls.Config, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate", file)
+	}
+	return &tls.Config{RootCAs: authorities}, nil
 }

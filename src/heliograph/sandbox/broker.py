@@ -108,13 +108,18 @@ def zookeeper_server_settings(port: int, data: Path) -> dict[str, str]:
     }
 
 
+def advertised_listeners(listeners: Mapping[str, tuple[str, int]], other_ports: Mapping[str, int]) -> str:
+    """The value of `advertised.listeners`. `other_ports`: of listeners that are not advertised at their own."""
+    return ",".join(f"{name}://{HOST}:{other_ports.get(name, port)}" for name, (_, port) in listeners.items())
+
+
 def _listener_settings(
     bound: Mapping[str, tuple[str, int]], advertised: Mapping[str, tuple[str, int]], also_known: Mapping[str, str]
 ) -> dict[str, str]:
     protocols = {**also_known, **{name: protocol for name, (protocol, _) in bound.items()}}
     return {
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, (_, port) in bound.items()),
-        "advertised.listeners": ",".join(f"{name}://{HOST}:{port}" for name, (_, port) in advertised.items()),
+        "advertised.listeners": advertised_listeners(advertised, {}),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": "PLAINTEXT",
     }

@@ -7,6 +7,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 from heliograph.sandbox.broker import (
+    advertised_listeners,
     common_settings,
     java_command,
     kraft_settings,
@@ -30,6 +31,7 @@ def prepare_broker(
         _format(data, broker, kafka, first_folder)
     else:
         identity = zookeeper_settings(broker, ports.zookeeper, ports.listeners[broker])
+    identity["advertised.listeners"] = advertised_listeners(ports.listeners[broker], spec.advertised_ports)
     settings = common_settings(spec.brokers) | identity | {"log.dirs": str(data)} | dict(spec.settings)
     write_properties(folder / "server.properties", settings)
     return java_command(

@@ -23,8 +23,9 @@ class ClusterSpec:
     """The specification of a cluster. `ports` are for the first brokers in turn; the others get free ports.
 
     `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
-    what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses. `fast_start`
-    trades the broker's speed for a sooner start: for tests, not for measurements.
+    what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses.
+    `advertised_ports` is for a proxy in front of a single broker: name of a listener to the port at which clients find
+    it. `fast_start` trades the broker's speed for a sooner start: for tests, not for measurements.
 
     `security` adds secured listeners: one or several of tls, mtls, scram, plain, oauth and sasl-plaintext. The first
     one gets the `ports`. `users` can log in; ACLs apply to them, unless they are `super_users`. The plaintext listener
@@ -39,6 +40,7 @@ class ClusterSpec:
     fast_start: bool = False
     gc: Literal["serial", "g1"] = "serial"
     listeners: Mapping[str, str] = field(default_factory=dict)
+    advertised_ports: Mapping[str, int] = field(default_factory=dict)
     jvm_flags: tuple[str, ...] = ()
     security: tuple[str, ...] = ()
     users: tuple[str, ...] = (MIRROR, ADMIN)

@@ -1,7 +1,8 @@
 """One TCP connection to one broker: requests are pipelined, answers come back in the same order.
 
 A frame larger than the small receive buffer is read straight into memory of its own (recv_into): a fetched megabyte is
-copied once by the kernel and once when the message is decoded. Opening includes TLS, the negotiation of API versions
+copied once by the kernel and once when the message is decoded. With TLS, OpenSSL decrypts a record in a buffer of its
+own and copies it straight into the frame's memory. Opening includes TLS, the negotiation of API versions
 and the login. Reconnecting and choosing a broker belong to `cluster.py`.
 """
 
