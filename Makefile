@@ -3,6 +3,8 @@
 #   make demo      two clusters, mirrored both ways, checked byte for byte (KEEP=1 leaves it running)
 #   make check     linters, types, import rules and the tests that start no broker and no Spark: below a minute, no Java
 #   make test      linters, types, import rules and the whole test suite
+#   make test-kerberos   logins with tickets of a real Kerberos server; needs Debian's krb5-kdc and the package gssapi
+#   make test-keycloak   logins with tokens of a real Keycloak, which is downloaded once (177 MB)
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
@@ -25,7 +27,7 @@ AUDIT  := build/audit-tools
 AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -69,6 +71,18 @@ check: lint
 	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not processes" $(ARGS)
 
 test: check-java lint unit
+
+# Not part of make test: they need programs that are not installed by make install, or a large download.
+test-kerberos: check-java $(STAMP)
+	@for program in krb5kdc kdb5_util kadmin.local kinit; do \
+	  PATH="$$PATH:/usr/sbin:/sbin" command -v $$program >/dev/null || { \
+	  echo "heliograph: no $$program found. Install MIT Kerberos (Debian and Ubuntu: apt-get install krb5-kdc krb5-admin-server krb5-user)."; exit 1; }; done
+	@$(BIN)/python -c 'import gssapi' 2>/dev/null || { \
+	  echo "heliograph: the package gssapi is missing. Install it: $(BIN)/pip install gssapi (it is compiled: Debian and Ubuntu need gcc, libkrb5-dev and python3-dev)."; exit 1; }
+	$(BIN)/pytest tests/slow/test_kerberos.py $(ARGS)
+
+test-keycloak: check-java $(STAMP)
+	$(BIN)/pytest tests/slow/test_keycloak.py $(ARGS)
 
 # Sets of strings have one order with a fixed hash seed: the schedules are the same each time.
 schedules: $(STAMP)

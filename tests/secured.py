@@ -1,9 +1,12 @@
-"""Two clusters with all kinds of secured listeners at once, and kafka-python's arguments to log in to them.
+"""Two clusters with all kinds of secured listeners at once, and how kafka-python and Heliograph log in to them.
 
 User `admin` may do everything, the others need ACLs. The plaintext `bootstrap` of both is for a test's preparations.
 """
 
+import asyncio
 import json
+import re
+import time
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +15,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.config.resolve.client_config import client_security
 from heliograph.model.flow import Cluster
 from heliograph.sandbox import ADMIN, MIRROR, Authority, ClusterSpec, Identity, Sandbox, SandboxCluster, write_key_store
 from heliograph.sandbox.certificates import LOOPBACK
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import Unreachable
 from logs import Log, Pair
 
 USERS = (MIRROR, ADMIN, "reader", "writer", "rotated")
@@ -129,3 +136,38 @@ def cluster_of(settings: Mapping[str, str], alias: str = "A") -> Cluster:
     addresses = [address.rsplit(":", 1) for address in settings["bootstrap.servers"].split(",")]
     servers = tuple((host, int(port)) for host, port in addresses)
     return Cluster(alias, servers, security=client_security(settings), request_timeout=10.0)
+
+
+def reach(cluster: Cluster) -> None:
+    """Connects to a cluster and to one of its brokers. Raises Unreachable."""
+
+    async def main() -> None:
+        client = ClusterClient(cluster)
+        try:
+            await client.connect()
+            node = next(iter(client.brokers))
+            await client.connection(node)  # the brokers' own address is secured, too
+        finally:
+            client.close()
+
+    asyncio.run(main())
+
+
+def failure(cluster: Cluster) -> str:
+    """The message about a cluster that is not reached, without its address."""
+    with pytest.raises(Unreachable) as raised:
+        reach(cluster)
+    return re.sub(r"^(cluster A, )?127\.0\.0\.1:\d+: ", "", str(raised.value))
+
+
+async def stays_connected(cluster: Cluster, session: float) -> None:
+    """Sends requests on one connection for longer than a session of so many seconds."""
+    client = ClusterClient(cluster)
+    await client.connect()
+    connection = await client.connection(next(iter(client.brokers)))
+    end = time.monotonic() + 1.1 * session
+    while time.monotonic() < end:
+        await connection.request(MetadataRequest(topics=[], allow_auto_topic_creation=False), newest=12)
+        await asyncio.sleep(0.02)
+    assert not connection.closed
+    client.close()

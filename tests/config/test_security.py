@@ -123,6 +123,11 @@ def test_ssl_protocol_is_the_highest_version() -> None:
             KerberosLogin("kfk", "me@X", "/k"),
         ),
         ("GSSAPI", "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;", KerberosLogin()),
+        (
+            "GSSAPI",
+            'com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true principal="me@X";',
+            KerberosLogin(principal="me@X"),
+        ),
         ("AWS_MSK_IAM", "software.amazon.msk.auth.iam.IAMLoginModule required;", AwsIamLogin()),
         (
             "AWS_MSK_IAM",

@@ -1,13 +1,10 @@
 """Connections to secured listeners of real brokers: who gets in, and what is said about who does not."""
 
 import asyncio
-import re
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka.protocol.metadata import MetadataRequest
 
 from heliograph.model.flow import Cluster
 from heliograph.model.secret import Secret
@@ -24,29 +21,8 @@ from heliograph.model.security import (
 )
 from heliograph.sandbox import SandboxCluster
 from heliograph.wire.cluster import ClusterClient
-from heliograph.wire.errors import Unreachable
 from heliograph.wire.security.failures import SecurityFailure
-from secured import ALL_KINDS, SHORT_SESSION, SecuredPair, cluster_of
-
-
-def _reach(cluster: Cluster) -> None:
-    async def main() -> None:
-        client = ClusterClient(cluster)
-        try:
-            await client.connect()
-            node = next(iter(client.brokers))
-            await client.connection(node)  # the brokers' own address is secured, too
-        finally:
-            client.close()
-
-    asyncio.run(main())
-
-
-def _failure(cluster: Cluster) -> str:
-    """What is said about a cluster that is not reached, without its address."""
-    with pytest.raises(Unreachable) as failure:
-        _reach(cluster)
-    return re.sub(r"^(cluster A, )?127\.0\.0\.1:\d+: ", "", str(failure.value))
+from secured import ALL_KINDS, SHORT_SESSION, SecuredPair, cluster_of, failure, reach, stays_connected
 
 
 def _at(cluster: SandboxCluster, kind: str, **more: str) -> Cluster:
@@ -65,27 +41,27 @@ def _tls(cluster: Cluster, **changes: object) -> Cluster:
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_each_kind_of_listener_is_reached(secured: SecuredPair, kind: str) -> None:
-    _reach(_at(secured.a, kind))
+    reach(_at(secured.a, kind))
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_each_mechanism_works_without_tls(secured: SecuredPair, mechanism: str) -> None:
-    _reach(_at(secured.a, "sasl-plaintext", mechanism=mechanism))
+    reach(_at(secured.a, "sasl-plaintext", mechanism=mechanism))
 
 
 @pytest.mark.parametrize("stores", ["JKS", "PKCS12"])
 def test_a_client_certificate_may_be_in_a_store_of_java(secured: SecuredPair, stores: str) -> None:
-    _reach(_at(secured.a, "mtls", stores=stores))
+    reach(_at(secured.a, "mtls", stores=stores))
 
 
 def test_a_wrong_password_and_an_unknown_user(secured: SecuredPair) -> None:
     scram, plain = _at(secured.a, "scram"), _at(secured.a, "plain")
     wrong = Secret("not-the-password")
-    assert _failure(_with(scram, sasl=Sasl(SCRAM_SHA_512, PasswordLogin("mirror", wrong)))) == (
+    assert failure(_with(scram, sasl=Sasl(SCRAM_SHA_512, PasswordLogin("mirror", wrong)))) == (
         "sasl.jaas.config: the broker refuses user mirror with SCRAM-SHA-512 (Authentication failed during "
         "authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512): check user and password"
     )
-    assert _failure(_with(plain, sasl=Sasl(PLAIN, PasswordLogin("no,b=dy", wrong)))) == (
+    assert failure(_with(plain, sasl=Sasl(PLAIN, PasswordLogin("no,b=dy", wrong)))) == (
         "sasl.jaas.config: the broker refuses user no,b=dy with PLAIN (Authentication failed: Invalid username or "
         "password): check user and password"
     )
@@ -93,14 +69,14 @@ def test_a_wrong_password_and_an_unknown_user(secured: SecuredPair) -> None:
 
 def test_a_mechanism_that_the_broker_does_not_have(secured: SecuredPair) -> None:
     login = PasswordLogin("mirror", Secret("x"))
-    assert _failure(_with(_at(secured.a, "scram"), sasl=Sasl(PLAIN, login))) == (
+    assert failure(_with(_at(secured.a, "scram"), sasl=Sasl(PLAIN, login))) == (
         "sasl.mechanism: the broker does not support PLAIN, but: SCRAM-SHA-512, SCRAM-SHA-256"
     )
 
 
 def test_a_token_that_the_broker_does_not_accept(secured: SecuredPair) -> None:
     login = OAuthLogin(token=Secret("not.a.token"))
-    assert _failure(_with(_at(secured.a, "oauth"), sasl=Sasl("OAUTHBEARER", login))) == (
+    assert failure(_with(_at(secured.a, "oauth"), sasl=Sasl("OAUTHBEARER", login))) == (
         'sasl.jaas.config: the broker refuses the token with OAUTHBEARER ({"status":"invalid_token"}): check issuer '
         "and audience"
     )
@@ -109,12 +85,12 @@ def test_a_token_that_the_broker_does_not_accept(secured: SecuredPair) -> None:
 def test_the_wrong_protocol_for_a_listener(secured: SecuredPair) -> None:
     tls, scram, sasl = _at(secured.a, "tls"), _at(secured.a, "scram"), _at(secured.a, "sasl-plaintext")
     plaintext = tuple((host, int(port)) for host, port in [secured.a.bootstrap.split(":")])
-    assert "the listener speaks TLS: set security.protocol to SSL" in _failure(replace(tls, security=UNSECURED))
-    assert "the listener may require SASL" in _failure(_with(scram, sasl=None))
-    assert "the listener may require SASL" in _failure(replace(sasl, security=UNSECURED))
-    assert "the listener does not use SASL" in _failure(_with(tls, sasl=scram.security.sasl))
-    assert "the listener does not use SASL" in _failure(replace(sasl, bootstrap_servers=plaintext))
-    assert "check that the port is one for TLS" in _failure(replace(tls, bootstrap_servers=plaintext))
+    assert "the listener speaks TLS: set security.protocol to SSL" in failure(replace(tls, security=UNSECURED))
+    assert "the listener may require SASL" in failure(_with(scram, sasl=None))
+    assert "the listener may require SASL" in failure(replace(sasl, security=UNSECURED))
+    assert "the listener does not use SASL" in failure(_with(tls, sasl=scram.security.sasl))
+    assert "the listener does not use SASL" in failure(replace(sasl, bootstrap_servers=plaintext))
+    assert "check that the port is one for TLS" in failure(replace(tls, bootstrap_servers=plaintext))
 
 
 @pytest.mark.parametrize(
@@ -129,22 +105,22 @@ def test_the_wrong_protocol_for_a_listener(secured: SecuredPair) -> None:
 def test_a_certificate_that_is_not_to_be_trusted(secured: SecuredPair, listener: str, text: str) -> None:
     settings = secured.b.security.client_settings("mirror", "tls")
     cluster = cluster_of(settings | {"bootstrap.servers": secured.b.bootstrap_of(listener)})
-    assert text in _failure(cluster)
+    assert text in failure(cluster)
     if listener == "OTHER_HOST":
-        _reach(_tls(cluster, verify_host=False))
+        reach(_tls(cluster, verify_host=False))
 
 
 def test_what_is_wrong_with_our_own_side_of_tls(secured: SecuredPair, tmp_path: Path) -> None:
     tls, mtls = _at(secured.a, "tls"), _at(secured.a, "mtls")
-    assert _failure(_tls(mtls, key=None)) == "the broker requires a client certificate: set ssl.keystore.location"
-    assert "from an issuer that is not in ssl.truststore" in _failure(replace(tls, security=Security(Tls())))
+    assert failure(_tls(mtls, key=None)) == "the broker requires a client certificate: set ssl.keystore.location"
+    assert "from an issuer that is not in ssl.truststore" in failure(replace(tls, security=Security(Tls())))
     missing = KeyStore("PEM", str(tmp_path / "missing.pem"))
-    assert "ssl.keystore.location" in _failure(_tls(mtls, key=missing))
+    assert "ssl.keystore.location" in failure(_tls(mtls, key=missing))
     only_rsa = ("TLS_RSA_WITH_AES_128_CBC_SHA",)
-    assert "no cipher suite in common" in _failure(_tls(tls, cipher_suites=only_rsa))
-    _reach(_tls(tls, cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",)))
-    _reach(_tls(tls, protocols=("TLSv1.2",)))
-    _reach(_tls(tls, protocols=("TLSv1.3",)))
+    assert "no cipher suite in common" in failure(_tls(tls, cipher_suites=only_rsa))
+    reach(_tls(tls, cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",)))
+    reach(_tls(tls, protocols=("TLSv1.2",)))
+    reach(_tls(tls, protocols=("TLSv1.3",)))
 
 
 def test_refused_logins_are_not_repeated_at_once(secured: SecuredPair) -> None:
@@ -169,18 +145,7 @@ def test_a_login_is_repeated_before_the_broker_ends_the_session(secured: Secured
     """A broker answers no request on a connection whose session has ended, but closes it."""
     password, token = _at(secured.a, "sasl-plaintext", mechanism="SCRAM-SHA-256"), _at(secured.a, "oauth")
 
-    async def requests_beyond_a_session(cluster: Cluster) -> None:
-        client = ClusterClient(cluster)
-        await client.connect()
-        connection = await client.connection(next(iter(client.brokers)))
-        end = time.monotonic() + 1.1 * SHORT_SESSION
-        while time.monotonic() < end:
-            await connection.request(MetadataRequest(topics=[], allow_auto_topic_creation=False), newest=12)
-            await asyncio.sleep(0.02)
-        assert not connection.closed
-        client.close()
-
     async def main() -> None:
-        await asyncio.gather(requests_beyond_a_session(password), requests_beyond_a_session(token))
+        await asyncio.gather(stays_connected(password, SHORT_SESSION), stays_connected(token, SHORT_SESSION))
 
     asyncio.run(main())

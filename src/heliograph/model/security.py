@@ -83,7 +83,8 @@ class OAuthLogin:
 
 @dataclass(frozen=True, slots=True)
 class KerberosLogin:
-    """GSSAPI. With `keytab` and `principal`, or with the tickets that the process finds (both empty)."""
+    """GSSAPI. With `keytab` and `principal`, or with the tickets that the process finds: those of `principal`, or, if
+    that is empty too, of anybody."""
 
     service_name: str = "kafka"
     principal: str = ""
@@ -92,7 +93,8 @@ class KerberosLogin:
 
 @dataclass(frozen=True, slots=True)
 class AwsIamLogin:
-    """Amazon MSK: a signed token instead of a password. Empty fields: as AWS' own tools find them."""
+    """Amazon MSK: a signed token instead of a password. Empty fields: as AWS' own tools find them. `region` is where
+    the role is assumed; the cluster's own region is in the names of its brokers."""
 
     region: str = ""
     profile: str = ""

@@ -94,8 +94,7 @@ def _kerberos_login(module: LoginModule, read: ClientSettings) -> security.Kerbe
     keytab = module.text("keyTab") or module.text("useKeytab")
     if keytab and not module.text("principal"):
         raise ValueError('has a keyTab but no principal: write principal="..." after it')
-    principal = module.text("principal") if keytab else ""
-    return security.KerberosLogin(service or security.KerberosLogin().service_name, principal, keytab)
+    return security.KerberosLogin(service or security.KerberosLogin().service_name, module.text("principal"), keytab)
 
 
 def _iam_login(module: LoginModule) -> security.AwsIamLogin:

@@ -1,5 +1,7 @@
 """Logging in with SASL: the mechanism's messages go to the broker in SaslAuthenticate requests."""
 
+import os
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -23,6 +25,8 @@ _UNSUPPORTED_MECHANISM = 33
 _ILLEGAL_STATE = 34
 _AUTHENTICATION_FAILED = 58
 _MOST_STEPS = 20
+_NO_CACHE = -1765328189 % (1 << 32)  # KRB5_FCC_NOFILE of MIT Kerberos, as GSSAPI reports it
+_MSK_HOST = re.compile(r"\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$")
 
 T = TypeVar("T")
 
@@ -151,11 +155,34 @@ def _kerberos(login: KerberosLogin, host: str) -> SaslMechanism:
     except (ImportError, OSError):
         text = "GSSAPI needs the package gssapi: install it with pip install 'heliograph[gssapi]'"
         raise SecurityFailure(f"sasl.mechanism: {text}") from None
+    if login.keytab:
+        _check_keytab(login.keytab)
     try:
         return _Kerberos(gssapi, login, host)
     except gssapi.exceptions.GSSError as error:
-        text = f"there is no Kerberos ticket for {login.service_name}/{host}: {' '.join(str(error).split())}"
-        raise SecurityFailure(f"sasl.jaas.config: {text}: check principal and keytab, or run kinit") from None
+        who = f" of {login.principal}" if login.principal else ""
+        # Without a key, Kerberos looks for a ticket, and reports that there is none.
+        no_key = login.keytab and error.min_code == _NO_CACHE
+        reason = "the keytab has no key of this principal" if no_key else _reason(error)
+        text = f"there is no Kerberos ticket{who} for {login.service_name}/{host}: {reason}"
+        remedy = f"check principal, KDC and klist -k {login.keytab}" if login.keytab else "run kinit, or set keyTab"
+        raise SecurityFailure(f"sasl.jaas.config: {text}: {remedy}") from None
+
+
+def _check_keytab(path: str) -> None:
+    # Kerberos would use tickets that it still has, or report a missing one instead of the file.
+    try:
+        with open(path.removeprefix("FILE:"), "rb"):
+            pass
+    except OSError as error:
+        text = f"the keytab {path} cannot be read: {error.strerror}: check keyTab and the file's permissions"
+        raise SecurityFailure(f"sasl.jaas.config: {text}") from None
+
+
+def _reason(error: Any) -> str:
+    """The status of Kerberos. That of GSSAPI says less, and is used where there is no other."""
+    statuses = error.get_all_statuses(error.min_code, False) if error.min_code else []
+    return " ".join(" ".join(statuses or error.get_all_statuses(error.maj_code, True)).split())
 
 
 class _Kerberos(SaslMechanismGSSAPI):  # type: ignore[misc]
@@ -163,16 +190,33 @@ class _Kerberos(SaslMechanismGSSAPI):  # type: ignore[misc]
 
     def __init__(self, gssapi: Any, login: KerberosLogin, host: str) -> None:
         self._is_done = self._is_authenticated = False
-        self.auth_id = f"{login.service_name}@{host}"
-        service = gssapi.Name(self.auth_id, name_type=gssapi.NameType.hostbased_service)
+        self._error: type[Exception] = gssapi.exceptions.GSSError
+        name = f"{login.service_name}@{host}"
+        service = gssapi.Name(name, name_type=gssapi.NameType.hostbased_service)
         self.gssapi_name = service.canonicalize(gssapi.MechType.kerberos)
         credentials = None
-        if login.keytab:
-            name = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
-            store = {"client_keytab": login.keytab, "ccache": f"MEMORY:{login.principal}"}
-            credentials = gssapi.Credentials(name=name, usage="initiate", store=store)
+        if login.principal or login.keytab:
+            kind = gssapi.NameType.kerberos_principal
+            client = gssapi.Name(login.principal, name_type=kind) if login.principal else None
+            credentials = gssapi.Credentials(name=client, usage="initiate", store=_credential_store(login))
         self._client_ctx = gssapi.SecurityContext(name=self.gssapi_name, creds=credentials, usage="initiate")
         self._next_token = self._client_ctx.step(None)
+
+    def receive(self, auth_bytes: bytes) -> None:
+        try:
+            if self._client_ctx.complete:
+                # As in Java, the client asks to act as itself. kafka-python would name the broker's service.
+                self.auth_id = str(self._client_ctx.initiator_name)
+            super().receive(auth_bytes)
+        except self._error as error:
+            raise ValueError(_reason(error)) from None
+
+
+def _credential_store(login: KerberosLogin) -> dict[str, str] | None:
+    """Where tickets are kept: with a keytab in this process, for each keytab apart; else where kinit puts them."""
+    if not login.keytab:
+        return None
+    return {"client_keytab": login.keytab, "ccache": f"MEMORY:{login.principal} {login.keytab}"}
 
 
 def _aws(login: AwsIamLogin, host: str) -> SaslMechanism:
@@ -197,16 +241,29 @@ class _Aws(SaslMechanismAwsMskIam):  # type: ignore[misc]
         return self._client
 
     def _sign_in(self) -> AwsMskIamClient:
-        region = self._login.region or self._session.get_config_variable("region")
-        credentials = self._session.get_credentials()
-        if not region or credentials is None:
-            what = "credentials" if region else "region"
-            text = f"AWS' own settings have no {what}: set AWS_REGION and credentials, or awsProfileName"
-            raise SecurityFailure(f"sasl.jaas.config: {text}")
-        if self._login.role_arn:
-            credentials = self._assume_role(region)
-        frozen = credentials.get_frozen_credentials()
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            region, credentials = self._region(), self._session.get_credentials()
+            if not region or credentials is None:
+                what = "credentials" if region else "region"
+                text = f"AWS' own settings have no {what}: set AWS_REGION and credentials, or awsProfileName"
+                raise SecurityFailure(f"sasl.jaas.config: {text}")
+            if self._login.role_arn:
+                credentials = self._assume_role(self._login.region or region)
+            frozen = credentials.get_frozen_credentials()
+        except (BotoCoreError, ClientError) as error:
+            text = f"AWS gives no credentials: {error}: check awsProfileName, awsRoleArn and AWS' own settings"
+            raise SecurityFailure(f"sasl.jaas.config: {text}") from None
         return AwsMskIamClient(self.host, frozen.access_key, frozen.secret_key, region, frozen.token)
+
+    def _region(self) -> str:
+        """That of the cluster, by the broker's name if that has one, as in Amazon's own login module."""
+        if named := _MSK_HOST.search(self.host):
+            return named[1]
+        # Java reads AWS_REGION, which botocore does not.
+        configured: str | None = os.environ.get("AWS_REGION") or self._session.get_config_variable("region")
+        return self._login.region or configured or ""
 
     def _assume_role(self, region: str) -> Any:
         from botocore.credentials import Credentials
