@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -145,9 +146,13 @@ def _of_rest(port: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _answer(port: int, path: str) -> bytes:
-    with urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
-        content: bytes = answer.read()
-        return content
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
+            content: bytes = answer.read()
+    except HTTPError as error:  # /health, while a flow restarts
+        with error:
+            content = error.read()
+    return content
 
 
 def _of_internal_topics(log: Log) -> Iterator[tuple[str, bytes]]:

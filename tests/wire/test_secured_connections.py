@@ -20,6 +20,7 @@ from heliograph.model.security import (
     Tls,
 )
 from heliograph.sandbox import SandboxCluster
+from heliograph.wire import cluster as cluster_module
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.security.failures import SecurityFailure
 from secured import ALL_KINDS, SHORT_SESSION, SecuredPair, cluster_of, failure, reach, stays_connected
@@ -123,8 +124,9 @@ def test_what_is_wrong_with_our_own_side_of_tls(secured: SecuredPair, tmp_path: 
     reach(_tls(tls, protocols=("TLSv1.3",)))
 
 
-def test_refused_logins_are_not_repeated_at_once(secured: SecuredPair) -> None:
+def test_refused_logins_are_not_repeated_at_once(secured: SecuredPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second attempt fails with the first one's reason, and the broker does not see it."""
+    monkeypatch.setattr(cluster_module, "_RECONNECT_BACKOFF", 16.0)
     cluster = _with(_at(secured.b, "plain"), sasl=Sasl(PLAIN, PasswordLogin("mirror", Secret("wrong"))))
 
     async def main() -> None:
