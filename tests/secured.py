@@ -1,6 +1,7 @@
 """Two clusters with all kinds of secured listeners at once, and how kafka-python and Heliograph log in to them.
 
-User `admin` may do everything, the others need ACLs. The plaintext `bootstrap` of both is for a test's preparations.
+User `admin` may do everything, the others need ACLs: `writer` and `rotated` get some in tests, `mirror` has those of
+the sandbox's tests only. The plaintext `bootstrap` of both is for a test's preparations.
 """
 
 import asyncio

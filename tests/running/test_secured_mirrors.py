@@ -53,10 +53,10 @@ def test_a_mirror_between_clusters_that_are_secured_differently(
     for partition in range(2):
         logs.a.write(topic, some_records(500), partition)
     a, b = (
-        cluster.security.client_settings("mirror", kind) for cluster, kind in ((secured.a, source), (secured.b, target))
+        cluster.security.client_settings("writer", kind) for cluster, kind in ((secured.a, source), (secured.b, target))
     )
     file = _file(tmp_path / "mm2.properties", topic, a, b)
-    _allow_what_is_printed(secured, file, "mirror")
+    _allow_what_is_printed(secured, file, "writer")
     executors = ("--master", "local-cluster[1,2,1024]", "--conf", "spark.executor.memory=512m")
     done = heliograph("run", file, "--until-caught-up", *(executors if source == "scram" else ()))
     assert done.returncode == 0, done.stderr
@@ -71,7 +71,7 @@ def _commands_work(file: Path, topic: str, b: Mapping[str, str]) -> None:
     assert "A->B" in _said("status", file)
     assert "A->B" in _said("run", file, "--plan")
     assert "A->B" in _said("groups", file)
-    assert "there" in _said("acls", file, "--principal", "User:mirror", "--check")
+    assert "there" in _said("acls", file, "--principal", "User:writer", "--check")
     client = MirrorClient(b["bootstrap.servers"], config=b)
     assert f"A.{topic}" in client.remote_topics("A")
 
