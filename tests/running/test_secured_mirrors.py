@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import psutil
 import pytest
@@ -153,6 +153,46 @@ def _answer(port: int, path: str) -> bytes:
         with error:
             content = error.read()
     return content
+
+
+def test_serve_stores_connectors_in_a_secured_cluster_and_mirrors_between_secured_ones(
+    secured: SecuredPair, topic: str, tmp_path: Path
+) -> None:
+    logs, port = secured.logs, free_port()
+    logs.a.create(topic)
+    logs.a.write(topic, some_records(100))
+    a, b = secured.a.security.client_settings("admin", "scram"), secured.b.security.client_settings("admin", "plain")
+    storage = {f"{kind}.storage.topic": f"{topic}-{kind}" for kind in ("config", "offset", "status")}
+    storage |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+    security = {f"producer.{name}": value for name, value in b.items() if name != "bootstrap.servers"}
+    settings = {**b, **security, **storage, "group.id": topic, "listeners": f"http://127.0.0.1:{port}"}
+    worker = tmp_path / "connect-distributed.properties"
+    worker.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    config = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        **{"source.cluster.alias": "A", "target.cluster.alias": "B", "topics": topic, "replication.factor": "1"},
+        **{"offset-syncs.topic.replication.factor": "1", "sync.topic.acls.enabled": "false"},
+        **{f"source.cluster.{name}": value for name, value in a.items()},
+        **{f"target.cluster.{name}": value for name, value in b.items()},
+    }
+    log = tmp_path / "log"
+    process = start("serve", worker, log=log)
+    try:
+        until(lambda: "the REST API is at" in log.read_text(), lambda: log.read_text()[-4000:])
+        address = f"http://127.0.0.1:{port}/connectors/{topic}/config"
+        request = Request(address, json.dumps(config).encode(), {"Content-Type": "application/json"}, method="PUT")
+        with urlopen(request, timeout=PATIENCE) as answer:
+            assert answer.status == 201
+        until(lambda: _has_copied(logs, topic, 100), lambda: log.read_text()[-4000:])
+        secrets = {
+            "A": secured.a.security.passwords["admin"].encode(),
+            "B": secured.b.security.passwords["admin"].encode(),
+        }
+        assert not _found(secrets, _answer(port, f"/connectors/{topic}/config") + log.read_bytes())
+    finally:
+        os.killpg(process.pid, 9)
+        kill(process)
+    assert logs.b.read(f"A.{topic}") == logs.a.read(topic)
 
 
 def _of_internal_topics(log: Log) -> Iterator[tuple[str, bytes]]:

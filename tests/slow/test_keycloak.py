@@ -40,6 +40,8 @@ class OAuthCluster:
                 "sasl.jaas.config": jaas(_MODULES + "OAuthBearerLoginModule", options),
                 "sasl.login.callback.handler.class": _MODULES + "OAuthBearerLoginCallbackHandler",
                 "sasl.oauthbearer.token.endpoint.url": self.keycloak.token_endpoint,
+                # Keycloak decodes id and secret, as RFC 6749 has it: a plus sign would be a space.
+                "sasl.oauthbearer.header.urlencode": "true",
             }
         )
 
