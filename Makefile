@@ -4,7 +4,7 @@
 #   make check     linters, types, import rules and the tests that start no broker and no Spark: below a minute, no Java
 #   make test      linters, types, import rules and the whole test suite
 #   make test-kerberos   logins with tickets of a real Kerberos server; needs Debian's krb5-kdc and the package gssapi
-#   make test-keycloak   logins with tokens of a real Keycloak, which is downloaded once (177 MB)
+#   make test-keycloak   logins with tokens of a real Keycloak, which Maven downloads once (177 MB)
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets

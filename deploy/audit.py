@@ -52,7 +52,7 @@ def verdict(report: dict[str, Any]) -> tuple[list[str], int]:
     if skipped:
         lines.append(
             f"audit: {len(skipped)} of {len(packages)} packages could not be checked, for example: "
-            f"{skipped[0]['skip_reason']}. Run it where https://pypi.org can be reached"
+            f"{skipped[0]['skip_reason']}. Run it where the package index can be reached"
         )
     if not found:
         lines.append(f"audit: no known vulnerability in the {len(packages) - len(skipped)} packages that were checked")

@@ -1,4 +1,4 @@
-"""A real Keycloak on loopback. Its distribution is downloaded once, into Heliograph's cache."""
+"""A real Keycloak on loopback. Maven (`mvn`) downloads its distribution once, into Heliograph's cache."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ from typing import Any
 from heliograph.sandbox.jars import cache_directory, cache_lock, workspace
 from heliograph.sandbox.java import find_java
 from ports import free_port
-from waiting import until
+from waiting import PATIENCE, until
 
 AUDIENCE = "kafka"
 _VERSION = "26.7.3"
 _NAME = f"keycloak-quarkus-dist-{_VERSION}.zip"
-_URL = f"https://repo1.maven.org/maven2/org/keycloak/keycloak-quarkus-dist/{_VERSION}/{_NAME}"
+_ARTIFACT = f"org.keycloak:keycloak-quarkus-dist:{_VERSION}:zip"
 _SHA256 = "27a6535553c3cdcd083872ba40629efafb3475e3b758e0c6f691395561dd0f1f"
 _REALM = "heliograph"
 
@@ -94,10 +94,10 @@ def _distribution() -> Path:
         with cache_lock(), workspace() as unfinished:
             if not path.exists():
                 download = unfinished.folder / _NAME
-                with urllib.request.urlopen(_URL, timeout=60) as answer, download.open("wb") as file:
-                    shutil.copyfileobj(answer, file)
+                copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={_ARTIFACT}"]
+                subprocess.run([*copy, f"-DoutputDirectory={unfinished.folder}"], check=True, timeout=PATIENCE)
                 with download.open("rb") as file:
-                    assert hashlib.file_digest(file, "sha256").hexdigest() == _SHA256, f"{_URL} is not as expected"
+                    assert hashlib.file_digest(file, "sha256").hexdigest() == _SHA256, f"{_ARTIFACT} is not as expected"
                 path.parent.mkdir(exist_ok=True)
                 download.rename(path)
     return path
