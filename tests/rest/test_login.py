@@ -254,9 +254,10 @@ class Provider:
 def _publishing(provider: Provider) -> Iterator[str]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(500 if provider.is_down else 200)
+            status, document = 500 if provider.is_down else 200, provider.document()
+            self.send_response(status)  # from here on the client goes on
             self.end_headers()
-            self.wfile.write(provider.document())
+            self.wfile.write(document)
 
         def log_message(self, *arguments: Any) -> None:
             pass
