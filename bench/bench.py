@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import franz_go
@@ -87,7 +88,6 @@ def run(plan: Plan) -> Results:
     results = Results(
         environment=environment() | ({"franz-go": franz_go.version()} if _has_franz_go(plan) else {}),
         titles={tool.key: tool.title for tool in plan.tools},
-        latency_rate=latency.RATE,
         latency_seconds=plan.latency_seconds,
         left_out=left_out,
     )
@@ -235,12 +235,12 @@ def _outcome(copied: Copy) -> str:
 
 
 def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
-    _say(f"latency at {latency.RATE:,} records/s")
     tools = [tool for tool in plan.tools if tool.key in _LATENCY_TOOLS]
-    for number in range(1, plan.rounds + 1):
+    for rate, number in product(latency.RATES, range(1, plan.rounds + 1)):
+        _say(f"latency at {rate:,} records/s")
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
-            result = latency.measure(stage, tool, number, plan.latency_seconds, plan.patience)
+            result = latency.measure(stage, tool, rate, number, plan.latency_seconds, plan.patience)
             _tidy(stage)
             results.latencies.append(result)
             outcome = (

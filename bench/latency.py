@@ -1,4 +1,4 @@
-"""How long a record takes from the producer on the source to a reader of the mirror, at a fixed moderate rate.
+"""How long a record takes from the producer on the source to a reader of the mirror, at fixed moderate rates.
 
 Producer and reader are in this process and use one clock. Each value begins with the time at which it was sent; the
 reader waits in a long poll, as a consumer does, and records when an answer arrives. The first seconds do not count.
@@ -26,7 +26,7 @@ from heliograph.wire.batches import split
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, decode, encode
 
-RATE = 5000
+RATES = (100, 1_000, 10_000)
 WARM_UP = 5.0
 
 _TOPIC = "latency"
@@ -37,7 +37,7 @@ _STAMP = struct.Struct(">q")
 _SEED_RECORDS = 6 * 143
 _FILLING = b"." * (100 - _STAMP.size)
 
-WORKLOAD = Workload(0, "latency", f"{RATE:,} records/s of 100 bytes, 6 partitions", 0, write_small)
+WORKLOAD = Workload(0, "latency", "records of 100 bytes at a fixed rate, 6 partitions", 0, write_small)
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class _Arrival:
     start: int  # the offset that was asked for; earlier ones in the data are not new
 
 
-def measure(stage: Stage, tool: Tool, number: int, seconds: float, patience: Patience) -> Latency:
-    """Latency of one tool on a fresh topic."""
+def measure(stage: Stage, tool: Tool, rate: int, number: int, seconds: float, patience: Patience) -> Latency:
+    """Latency of one tool on a fresh topic, at a rate of records per second."""
     alias = f"{tool.key}-{number}-latency"
-    result = Latency(tool.key, number)
+    result = Latency(tool.key, rate, number)
     before = Machine.now()
     try:
         asyncio.run(_prepare(stage))
         with running(stage, tool, alias, WORKLOAD, _TOPIC) as run:
-            delays = asyncio.run(_delays(stage, run, f"{alias}.{_TOPIC}", seconds, patience))
+            delays = asyncio.run(_delays(stage, run, f"{alias}.{_TOPIC}", rate, seconds, patience))
         result = replace(
             result, records=len(delays), p50=_percentile(delays, 50), p99=_percentile(delays, 99), worst=delays[-1]
         )
@@ -75,14 +75,14 @@ async def _prepare(stage: Stage) -> None:
         await write_small(client, _TOPIC, _PARTITIONS, _SEED_RECORDS)
 
 
-async def _delays(stage: Stage, run: Run, mirror: str, seconds: float, patience: Patience) -> list[float]:
+async def _delays(stage: Stage, run: Run, mirror: str, rate: int, seconds: float, patience: Patience) -> list[float]:
     """Milliseconds of every record after the warm-up, sorted."""
     async with client_of(stage.pair.source) as source, client_of(stage.pair.target) as target:
         await _until_ready(target, run, mirror, patience)
         reader = _Reader(target, mirror)
         reading = asyncio.create_task(reader.run())
         try:
-            count, counted_from = await _send(source, seconds)
+            count, counted_from = await _send(source, rate, seconds)
             await _until_read(reader, run, _SEED_RECORDS + count)
         finally:
             reading.cancel()
@@ -111,13 +111,13 @@ async def _until_read(reader: "_Reader", run: Run, goal: int) -> None:
         await asyncio.sleep(POLL)
 
 
-async def _send(source: ClusterClient, seconds: float) -> tuple[int, int]:
+async def _send(source: ClusterClient, rate: int, seconds: float) -> tuple[int, int]:
     """Sends at the rate. Returns the number of records, and the time in nanoseconds from which they count."""
     connection = await source.connection(BROKER)
     under_way: deque[asyncio.Task[None]] = deque()
     began, count = time.monotonic_ns(), 0
     while (passed := (time.monotonic_ns() - began) / 1e9) < WARM_UP + seconds:
-        due = int(passed * RATE) - count
+        due = int(passed * rate) - count
         if due >= _PARTITIONS:
             batches = list(_stamped(due))
             under_way.append(asyncio.create_task(produce(connection, _TOPIC, batches)))

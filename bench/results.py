@@ -96,6 +96,7 @@ class Latency:
     """Milliseconds from a record's sending to its arrival at a reader of the mirror."""
 
     tool: str
+    rate: int
     round: int
     records: int = 0
     p50: float = 0.0
@@ -116,7 +117,6 @@ class Results:
     latencies: list[Latency] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)  # workloads that could not be measured to their end
     left_out: list[str] = field(default_factory=list)  # tools that cannot run on this machine, and why
-    latency_rate: int = 0
     latency_seconds: float = 0.0
     seconds: float = 0.0
     steal: float = 0.0
@@ -129,7 +129,7 @@ class Results:
             if copy.failure
         ]
         latencies = [
-            f"latency, {self.titles[latency.tool]}, round {latency.round}: {latency.failure}"
+            f"latency at {latency.rate:,}/s, {self.titles[latency.tool]}, round {latency.round}: {latency.failure}"
             for latency in self.latencies
             if latency.failure
         ]
