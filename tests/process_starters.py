@@ -8,10 +8,11 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+from heliograph.engine.daemon_ahead import start_ahead
 from heliograph.engine.spark import Engine
 from heliograph.sandbox import Sandbox
 
-_STARTERS: tuple[object, ...] = (Sandbox, Engine, subprocess)
+_STARTERS: tuple[object, ...] = (Sandbox, Engine, start_ahead, subprocess)
 _TESTS = Path(__file__).parent
 
 

@@ -90,6 +90,10 @@ class Logs:
         """The source loses what it has from an offset on."""
         self.source = [batch for batch in self.source if batch.next_offset <= offset]
 
+    def compact(self, start: int, end: int) -> None:
+        """The source loses the records from offset `start` to `end`."""
+        self.source = [batch for batch in self.source if not start <= batch.base_offset < end]
+
     def plan(self) -> list[tuple[Interval, list[bytes]]]:
         """What is to be copied next, and where to, one run of source offsets after the other."""
         runs: list[tuple[int, list[bytes]]] = []

@@ -88,6 +88,27 @@ def test_a_place_where_both_logs_agree_by_chance_hides_no_record_before_it() -> 
     _check_all_is_there(logs)
 
 
+@pytest.mark.parametrize("compacted", [1, 5, 9])
+def test_a_truncation_is_detected_where_compaction_has_removed_what_the_last_batch_can_be_compared_with(
+    compacted: int,
+) -> None:
+    logs = _cut_and_rewritten(OLD, SENT, [*_numbered("x", 10), b"y"])
+    logs.compact(110 - compacted, 110)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (100, {"source-truncated": 10})
+    _check_all_is_there(logs)
+
+
+def test_compaction_alone_is_no_truncation() -> None:
+    logs = _cut_and_rewritten(OLD, SENT, [*SENT, b"y"])
+    logs.compact(102, 110)
+    found = logs.recover()
+    assert found.position is not None
+    assert (found.position.source, found.counts) == (110, {})
+    _check_all_is_there(logs)
+
+
 def test_the_partition_stops_where_the_policy_says_fail() -> None:
     logs = _cut_and_rewritten(OLD, SENT, [b"x", *SENT])
     refusal = logs.recover(Policies(data_loss="fail"), cut_at=100).refusal

@@ -37,7 +37,6 @@ from heliograph.config.resolve.deployment import assemble
 from heliograph.control.takeover import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
 from heliograph.model.rest_settings import RestOptions, RestSettings
-from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
@@ -219,6 +218,9 @@ async def _main(
         secure_spark=document.get(SPARK_SECURE, "", ""),
         until_caught_up=until_caught_up,
     )
+    running.start_spark()
+    from heliograph.rest.app import make_app  # FastAPI: takes a quarter of a second, while Spark's JVM starts
+
     worker = Worker(serving[0].address if serving else "heliograph")
     connectors = Connectors(running, worker, allowed=rest.allowed)
     of_files = FileFlows(files, document, deployment, connectors)

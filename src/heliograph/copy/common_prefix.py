@@ -44,6 +44,20 @@ async def common_prefix(candidate: Candidate, copied: CopiedRecords, logs: BothL
         high = compared.difference
 
 
+async def same_at_end(candidate: Candidate, copied: CopiedRecords, logs: BothLogs) -> bool | None:
+    """Whether the last records that both logs still have are the same; None if there are none within `search_bytes`.
+    Records that only the source has are not looked at."""
+    end, size, step = copied.before_source(candidate.facts.source_end), 0, _FIRST_STEP
+    while end > 0 and size < logs.search_bytes:
+        start = max(0, end - step)
+        compared = await _compare(candidate, copied, start, end, logs, parks=True)
+        if compared.difference is not None or compared.same is not None:
+            return compared.difference is None
+        size += compared.size
+        end, step = start, step * 2
+    return None
+
+
 async def _binary_search(candidate: Candidate, copied: CopiedRecords, high: int, logs: BothLogs) -> int:
     low = 0
     while low < high:

@@ -10,7 +10,7 @@ mirror does not have. So none is left out; those after it that the mirror has al
 from collections.abc import Callable, Iterator
 
 from heliograph.copy.candidate import Candidate
-from heliograph.copy.common_prefix import common_prefix
+from heliograph.copy.common_prefix import common_prefix, same_at_end
 from heliograph.copy.copied_records import CopiedRecords
 from heliograph.copy.log_access import BothLogs
 from heliograph.copy.position import Event, lost_records, not_kept
@@ -19,7 +19,7 @@ from heliograph.model.flow import CONTINUE, Policies
 from heliograph.wire.recode import records_of
 
 COPIED_TWICE = "copied-twice"
-_INTERVALS = 50_000  # at the mirror's end, which are searched first
+_FEW_INTERVALS, _INTERVALS = 1_000, 50_000  # at the mirror's end, which are searched first
 
 
 def continue_without_records(candidate: Candidate, policies: Policies) -> bool:
@@ -32,6 +32,17 @@ def continue_without_records(candidate: Candidate, policies: Policies) -> bool:
         return False
     _continue_from(candidate, max(end, facts.source_start), ("source-truncated", 0, text))
     return True
+
+
+async def same_before_last_batch(candidate: Candidate, logs: BothLogs) -> bool | None:
+    """Whether the mirror is a copy of the source, where compaction has left nothing to compare its last batch with;
+    None if nothing else is left either."""
+    for most in (_FEW_INTERVALS, _INTERVALS):
+        known = await logs.known(candidate, candidate.facts.mirror_start, most)
+        is_same = await same_at_end(candidate, CopiedRecords(*known, candidate.facts), logs)
+        if is_same is not None or len(known[0]) < most:
+            return is_same
+    return None
 
 
 async def continue_after_truncation(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from heliograph.copy.candidate import Candidate
 from heliograph.copy.cursor import Cursor
-from heliograph.copy.divergence import continue_after_truncation, continue_without_records
+from heliograph.copy.divergence import continue_after_truncation, continue_without_records, same_before_last_batch
 from heliograph.copy.foreign_writes import continue_after_others
 from heliograph.copy.log_access import BothLogs
 from heliograph.model.flow import Policies
@@ -91,6 +91,8 @@ async def _passes(
         if foreign := _foreign(candidate, copied):
             return await continue_after_others(candidate, foreign, logs, policies)
         is_same = None if last is None or original is None else same_records(candidate, copied, original)
+        if is_same is None and last is not None and not is_truncated:
+            is_same = await same_before_last_batch(candidate, logs)
         if is_truncated or is_same is False:
             return await continue_after_truncation(candidate, is_truncated, logs, policies)
     except (WireError, BadBatch) as error:

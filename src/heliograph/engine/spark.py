@@ -26,7 +26,9 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from heliograph.copy.work import Outcome, Work
+from heliograph.engine import worker_daemon
 from heliograph.engine.archive import java, use_archive
+from heliograph.engine.daemon_ahead import end_ahead, start_ahead
 from heliograph.engine.lease import LeaseTask
 from heliograph.engine.sealing import Seal
 from heliograph.engine.secured_channels import ENCRYPTED, NoSecret, secured_channels
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("heliograph.spark")
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_DAEMON = "spark.python.daemon.module"
 _PR_SET_PDEATHSIG = 1
 _LONGEST_SOCKET_FOLDER = 55  # a socket's path has at most 107 characters, and Spark's names for it some 45
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
@@ -64,6 +67,7 @@ class Engine:
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
         self._folder: str | None = None
+        self.daemon_ahead: subprocess.Popen[bytes] | None = None
         self._seal = Seal()
         self._submitted = _SUBMITTED in os.environ
         if self._submitted:
@@ -103,6 +107,7 @@ class Engine:
             conf.setIfMissing(key, value)
         if conf.get("spark.speculation", "false") == "true":
             raise SparkFailed("spark.speculation must be false: it would run every lease twice")
+        self._start_daemon_ahead(conf)
         gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
         self._context = SparkContext(conf=conf, gateway=gateway)
         # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
@@ -115,6 +120,16 @@ class Engine:
                 ENCRYPTED,
                 master,
             )
+
+    def _start_daemon_ahead(self, conf: SparkConf) -> None:
+        """Where Spark's JVM would start the same: loading Python's modules takes as long as starting the JVM."""
+        path = conf.get(f"spark.executorEnv.{worker_daemon.SOCKET}")
+        same_python = os.environ.get("PYSPARK_PYTHON") == sys.executable and not conf.contains("spark.pyspark.python")
+        if path and same_python and conf.get(_DAEMON) == worker_daemon.__name__:
+            try:
+                self.daemon_ahead = start_ahead(Path(path))
+            except OSError as error:  # the path is too long for a socket
+                log.debug("Spark's worker daemon is not started ahead: %s", error)
 
     def _defaults(self, submitted: bool, on_this_machine: bool) -> dict[str, str]:
         folder = self._folder = _own_folder()
@@ -140,7 +155,10 @@ class Engine:
                 "spark.local.dir": folder,
             }
         if on_this_machine and not submitted:  # the daemon does not see what spark-submit ships to workers
-            defaults["spark.python.daemon.module"] = "heliograph.engine.worker_daemon"
+            defaults |= {
+                _DAEMON: worker_daemon.__name__,
+                f"spark.executorEnv.{worker_daemon.SOCKET}": str(Path(folder, "daemon.socket")),
+            }
         if not submitted:
             log4j = files("heliograph.engine") / "log4j2.properties"
             more = use_archive() if self._jvm_options is None else self._jvm_options
@@ -208,6 +226,8 @@ class Engine:
         self._clean_up()
 
     def _clean_up(self) -> None:
+        if self.daemon_ahead is not None:
+            end_ahead(self.daemon_ahead)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -74,6 +74,11 @@ class Supervisor:
             self._add(flow)
         self.ready = asyncio.Event()
 
+    def start_spark(self) -> None:
+        """Ahead of `run`: it starts while other things are prepared."""
+        if self.copying():
+            self._spark.start()
+
     def stop(self) -> None:
         """Asks for an orderly end; call it from the event loop's thread."""
         self._stop.set()
