@@ -10,8 +10,11 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment
+from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import shown
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS
+from heliograph.config.messages import shown_notes
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
@@ -42,6 +45,9 @@ def config(
     ] = None,
     to: Annotated[Format | None, typer.Option("--to", help="Print the same flows in another format.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List the settings that have no effect, and why.")
+    ] = False,
 ) -> None:
     """Show the clusters and flows of FILE as they would run. Connects to no cluster.
 
@@ -77,7 +83,7 @@ def config(
     if as_json:
         typer.echo(json.dumps(outline(document, deployment)))
         return
-    for note in deployment.notes:
+    for note in shown_notes(deployment.notes, verbose):
         typer.echo(f"note: {note}", err=True)
     typer.echo("\n".join(described(document, deployment)))
 
@@ -116,11 +122,12 @@ def described(document: Settings, deployment: Deployment) -> list[str]:
 
 
 def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:
-    """The settings of a cluster in the file, except its address."""
+    """The settings of a cluster in the file that have an effect, except its address."""
     return [
-        (address.name, shown(address.name, entry.value))
-        for address, entry in document.entries.items()
-        if address.scope is Scope.CLUSTER and address.owner == cluster.alias and address.name != "bootstrap.servers"
+        (key.name, shown(key.name, entry.value))
+        for key, entry in document.entries.items()
+        if key.scope is Scope.CLUSTER and key.owner == cluster.alias and key.name != BOOTSTRAP_SERVERS.name
+        if (match := catalogue.find(key.scope, key.name)) is not None and match.supported
     ]
 
 
@@ -176,10 +183,16 @@ def _policy(policy: ReplicationPolicy) -> str:
 
 def _new_mirrors(flow: Flow) -> str:
     replicas = (
-        "replicas as the target decides" if flow.replication_factor < 0 else f"{flow.replication_factor} replicas"
+        "replicas as the target decides"
+        if flow.replication_factor < 0
+        else _counted(flow.replication_factor, "replica")
     )
-    least = f", {flow.least_partitions} partitions at least" if flow.least_partitions else ""
+    least = f", {_counted(flow.least_partitions, 'partition')} at least" if flow.least_partitions else ""
     return replicas + least
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _offset_syncs(flow: Flow) -> str:

@@ -7,10 +7,10 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from heliograph.config.declare.catalogue import ignored_strimzi_fields
+from heliograph.config.declare.catalogue import ignored_strimzi_fields, unmissed_strimzi_fields
 from heliograph.config.declare.kinds import BOOL
 from heliograph.config.declare.locations import Scope
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
+from heliograph.config.messages import ConfigError, ConfigNotice, Consequence, ErrorCollector, position
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
 from heliograph.config.read.connector import Connector, ConnectorFile, class_name
@@ -52,7 +52,9 @@ class Resource(ConnectorFile):
             name = f"{path}{tree_field.name}"
             if tree_field.name in reasons:
                 text = f"{name} is ignored: {reasons[tree_field.name]}"
-                self.notes.append(ConfigNotice(tree_field.line, name, text, self.file))
+                is_missed = tree_field.name not in unmissed_strimzi_fields()
+                consequence = Consequence.NO_EFFECT if is_missed else Consequence.NONE
+                self.notes.append(ConfigNotice(tree_field.line, name, text, self.file, consequence))
             elif tree_field.name not in known:
                 near = difflib.get_close_matches(tree_field.name, (*known, *reasons), n=1)
                 hint = f"did you mean '{path}{near[0]}'?" if near else "it is ignored"
@@ -82,7 +84,8 @@ def resources(file: str, trees: tuple[Node, ...]) -> Resource:
             with read.errors:
                 _resource(read, table)
         else:
-            read.notes.append(ConfigNotice(table.line, "kind", f"a resource of kind {kind} is ignored", file))
+            text = f"a resource of kind {kind} is ignored"
+            read.notes.append(ConfigNotice(table.line, "kind", text, file, Consequence.NONE))
     read.errors.raise_collected()
     if not read.connectors:
         raise ConfigError(f"{file}: no {KIND} with a connector is in it")
