@@ -104,6 +104,24 @@ def test_json_has_all_values(file: Path) -> None:
     assert [beat["name"] for beat in shown["beats"]] == ["B->A"]
 
 
+def test_settings_without_effect_are_counted_and_listed_on_request(file: Path) -> None:
+    file.write_text(MINIMAL + "B.producer.acks = 1\nB.producer.linger.ms = 7\nB.plugin.path = /plugins\n")
+    assert command(file).stderr == "note: 2 settings have no effect here: --verbose says which, and why\n"
+    for option in ("-v", "--verbose"):
+        lines = command(file, option).stderr.splitlines()
+        assert [line.replace(str(file), "F").split(" is ignored")[0] for line in lines] == [
+            "note: F:5: B.producer.acks",
+            "note: F:6: B.producer.linger.ms",
+        ]
+    assert len(json.loads(command(file, "--json").stdout)["notes"]) == 3
+
+
+def test_only_settings_of_a_cluster_that_have_an_effect_are_shown(file: Path) -> None:
+    file.write_text(MINIMAL + "A.client.id = mirror\nB.plugin.path = /plugins\nB.replicas = 3\n")
+    shown = command(file).stdout
+    assert "  A: a:9092\n    client.id = mirror\n  B: b:9092\n\n" in shown
+
+
 def test_a_value_is_explained_with_its_line_and_the_values_it_overrides(file: Path) -> None:
     assert command(file, "--explain", "topics").stdout.replace(str(file), "F") == (
         "topics: Topics to copy.\n"
@@ -172,6 +190,7 @@ def test_other_formats_are_explained_in_their_own_words(file: Path, tmp_path: Pa
         ("A->B.topics.whitelist", "did you mean 'topics'? (it belongs to MirrorMaker 1)"),
         ("consumer.fetch.max.byte", "did you mean 'consumer.fetch.max.bytes'?"),
         ("qqqqqq", "there is no such setting"),
+        ("message.max.bytes", "it is a setting of brokers"),
         ("A->C.topics", "C is not one of the clusters A, B"),
     ],
 )

@@ -43,13 +43,14 @@ Flows = Mapping[tuple[str, str], Parts]  # by source and target
 def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     """The settings of all connectors of all files; `file` is only a name for messages."""
     connectors = [connector for read in files for connector in read.connectors]
+    errors = ErrorCollector(error for read in files for error in read.errors.errors)
     if not connectors:
+        errors.raise_collected()
         raise ConfigError(f"{file}: there is none of MirrorMaker 2's connectors in it")
     aliases = tuple(dict.fromkeys(alias for connector in connectors for alias in (connector.source, connector.target)))
     notes = [note for read in files for note in read.notes]
     warnings = [warning for read in files for warning in read.warnings]
     replaced: list[FileEntry] = []
-    errors = ErrorCollector()
     flows = _flows(connectors, errors)
     entries = {top_key(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
     for pair, parts in flows.items():

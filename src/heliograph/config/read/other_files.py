@@ -10,6 +10,7 @@ _CONVERTERS = {"key.converter", "value.converter"}
 _STORAGE = {"config.storage.topic", "offset.storage.topic", "status.storage.topic"}
 _STANDALONE = "offset.storage.file.filename"
 _BROKER = {"broker.id", "node.id", "log.dirs", "zookeeper.connection.timeout.ms", "process.roles"}
+_CLIENT = {"bootstrap.servers", "zookeeper.connect"}
 _MM2 = "an mm2.properties has 'clusters = A, B' and an address for each, 'A.bootstrap.servers = host:9092'"
 
 
@@ -28,7 +29,7 @@ def what_it_is(entries: Mapping[str, FileEntry]) -> str:
         )
     if keys & _BROKER:
         return f"this is the file of a broker: {_MM2}"
-    if "bootstrap.servers" in keys and all(map(_is_of_client, keys)):
+    if keys & _CLIENT and sum(map(_is_of_client, keys)) * 2 >= len(keys):
         return (
             "this is the file of a client, as MirrorMaker 1 (kafka-mirror-maker.sh) has for its consumer and its "
             f"producer: {_MM2}"

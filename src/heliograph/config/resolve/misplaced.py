@@ -14,7 +14,7 @@ from heliograph.config.read.settings import Settings
 _CLIENT_ADDRESSES = {
     "consumer.": ("source", "MM2 would read from that address"),
     "source.consumer.": ("source", "MM2 would read from that address"),
-    "consumer.override.": ("source", "this has no effect, in Connect neither"),
+    "consumer.override.": ("source", "no client of MM2 gets it"),
     "producer.override.": ("target", "Connect would write the records to that address"),
     "source.producer.": ("source", "MM2 would write offset syncs to that address"),
     "target.producer.": ("target", "MM2 would write offset syncs to that address"),
@@ -111,6 +111,6 @@ def client_address(settings: Settings, key: SettingKey, entry: FileEntry) -> tup
     except ConfigError:
         return None
     return True, (
-        f"{entry.name} is '{entry.value}', but the address of {alias} is '{cluster.value}' ({cluster.name}): {what}, "
+        f"{entry.name} is '{entry.value}', but the address of {alias} is '{cluster.value}' ({cluster.name}): {what}; "
         f"Heliograph uses that of {alias}"
     )
