@@ -172,6 +172,11 @@ def test_the_address_of_a_clusters_consumer_is_compared_too() -> None:
     assert warnings("A.consumer.bootstrap.servers = a:9092\n") == []
 
 
+def test_an_empty_setting_of_tls_asks_for_nothing() -> None:
+    assert warnings("A.ssl.endpoint.identification.algorithm =\n") == []
+    assert len(warnings("A.ssl.endpoint.identification.algorithm = https\n")) == 1
+
+
 @pytest.mark.parametrize(
     "line",
     [

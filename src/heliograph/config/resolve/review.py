@@ -7,7 +7,7 @@ Every key of the file is either supported or mentioned here. Values that make it
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 from heliograph.config.declare import catalogue, locations
 from heliograph.config.declare.catalogue import SettingMatch
@@ -61,12 +61,12 @@ def _entries(settings: Settings) -> Iterator[tuple[SettingKey, FileEntry]]:
     yield from settings.entries.items()
     if settings.is_of_connectors:
         owners = ["->".join(pair) for pair in permutations(settings.aliases, 2)]
-        for entry in settings.replaced:
-            owner = next(owner for owner in owners if entry.key.startswith(f"{owner}."))
-            key = SettingKey(Scope.FLOW, owner, entry.key[len(owner) + 1 :])
-            match = catalogue.find(key.scope, key.name)
-            if match is None or not match.supported:
-                yield key, entry
+        for owner, entry in product(owners, settings.replaced):
+            if entry.key.startswith(f"{owner}."):
+                key = SettingKey(Scope.FLOW, owner, entry.key[len(owner) + 1 :])
+                match = catalogue.find(key.scope, key.name)
+                if match is None or not match.supported:
+                    yield key, entry
 
 
 def _note(
