@@ -104,6 +104,23 @@ def test_json_has_all_values(file: Path) -> None:
     assert [beat["name"] for beat in shown["beats"]] == ["B->A"]
 
 
+def test_an_address_that_is_not_on_this_machine_is_shown_as_it_is_written(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_HERE", raising=False)
+    file.write_text(MINIMAL + "config.providers = env\nA.bootstrap.servers = ${env:NOT_HERE}\n")
+    shown = command(file)
+    assert shown.exit_code == 0
+    assert "  A: ${env:NOT_HERE}\n  B: b:9092\n" in shown.stdout
+    assert shown.stderr.replace(str(file), "F") == (
+        "warning: F:6: 'A.bootstrap.servers' is set again: this value replaces the one in line 2\n"
+        "warning: F:6: A.bootstrap.servers: ${env:NOT_HERE} is not resolved: the environment variable NOT_HERE is not "
+        "set\n"
+    )
+    for options in (("--json",), ("--to", "connect"), ("--explain", "A.bootstrap.servers")):
+        assert command(file, *options).exit_code == 0
+
+
 def test_settings_without_effect_are_counted_and_listed_on_request(file: Path) -> None:
     file.write_text(MINIMAL + "B.producer.acks = 1\nB.producer.linger.ms = 7\nB.plugin.path = /plugins\n")
     assert command(file).stderr == "note: 2 settings have no effect here: --verbose says which, and why\n"

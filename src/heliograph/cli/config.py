@@ -111,7 +111,7 @@ def _where(value: ExplainedValue) -> str:
 def described(document: Settings, deployment: Deployment) -> list[str]:
     lines = [f"clusters of {deployment.file}"]
     for cluster in deployment.clusters.values():
-        lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or 'no address'}")
+        lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or _unresolved_address(document, cluster)}")
         lines += [f"    {name} = {value}" for name, value in _settings_of(document, cluster)]
     for flow in deployment.flows:
         lines += ["", *_flow(flow)]
@@ -119,6 +119,11 @@ def described(document: Settings, deployment: Deployment) -> list[str]:
         every = _every(beat.heartbeats.every)
         lines += ["", f"{beat.name}: writes heartbeats only, {every}"]
     return lines
+
+
+def _unresolved_address(document: Settings, cluster: Cluster) -> str:
+    entry = document.find(BOOTSTRAP_SERVERS, cluster.alias, cluster.alias)
+    return "no address" if entry is None else str(entry.value)
 
 
 def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:

@@ -78,6 +78,10 @@ class Settings:
         for reference, reason in unresolved(entry.reveal(), self.providers):
             yield f"{reference} is not resolved: {reason}"
 
+    def is_known_elsewhere(self, entry: FileEntry) -> bool:
+        """Whether the value is a reference that another machine may resolve."""
+        return self.may_lack_secrets and next(self.unresolved(entry), None) is not None
+
     def of_flow(self, source: str, target: str) -> dict[str, str]:
         """The texts that a flow's connectors see: settings of flows at top level, and all settings of the flow itself.
         References are resolved."""

@@ -104,6 +104,8 @@ def _check_values(settings: Settings, errors: ErrorCollector) -> None:
     for key, entry in settings.entries.items():
         match = catalogue.find(key.scope, key.name)
         if match is not None and match.supported:
+            if match.setting is supported.BOOTSTRAP_SERVERS and settings.is_known_elsewhere(entry):
+                continue
             with errors:
                 settings.parse(match.setting, entry)
 
