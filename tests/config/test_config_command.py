@@ -298,3 +298,9 @@ def test_other_commands_take_the_same_files(name: str, tmp_path: Path) -> None:
     bad.write_text("[]")
     shown = CliRunner().invoke(app, [name, str(bad)])
     assert (shown.exit_code, "there is none of MirrorMaker 2's connectors in it" in shown.stderr) == (2, True)
+
+
+def test_what_is_disabled_is_shown_in_one_word(file: Path) -> None:
+    file.write_text(MINIMAL + "sync.topic.configs.enabled = false\noffset.lag.max = 0\nreplication.factor = 1\n")
+    lines = [" ".join(line.split()) for line in command(file).stdout.splitlines()]
+    assert {"topic settings: never", "offset syncs: to A, as often as possible", "new mirrors: 1 replica"} <= set(lines)

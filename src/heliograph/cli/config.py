@@ -146,7 +146,7 @@ def _flow(flow: Flow) -> list[str]:
         rows += [
             ("new mirrors", _new_mirrors(flow)),
             ("new topics looked for", _every(flow.refresh_topics_every)),
-            ("topic settings", f"{_every(flow.topic_sync.configs_every)}, {_left_alone(flow.topic_sync.exclude)}"),
+            ("topic settings", _topic_settings(flow)),
             ("access rules", _every(flow.topic_sync.acls_every)),
             ("offset syncs", _offset_syncs(flow)),
             ("work in pieces", f"{flow.tasks_max} at most"),
@@ -169,6 +169,11 @@ def _names(names: Matches) -> str:
         return f"by {class_name(names)}"
     included = ", ".join(names.include) or "none"
     return f"{included}; but not {', '.join(names.exclude)}" if names.exclude else included
+
+
+def _topic_settings(flow: Flow) -> str:
+    every = flow.topic_sync.configs_every
+    return _every(every) if every is None else f"{_every(every)}, {_left_alone(flow.topic_sync.exclude)}"
 
 
 def _left_alone(names: Matches) -> str:
@@ -204,7 +209,12 @@ def _offset_syncs(flow: Flow) -> str:
     if not flow.offset_syncs.enabled:
         return "none"
     cluster = flow.target if flow.offset_syncs.on_target else flow.source
-    return f"to {cluster.alias}, every {flow.offset_syncs.lag_max} records at the latest"
+    after = (
+        f"every {flow.offset_syncs.lag_max} records at the latest"
+        if flow.offset_syncs.lag_max > 1
+        else "as often as possible"
+    )
+    return f"to {cluster.alias}, {after}"
 
 
 def _every(seconds: float | None) -> str:
