@@ -104,6 +104,41 @@ def test_json_has_all_values(file: Path) -> None:
     assert [beat["name"] for beat in shown["beats"]] == ["B->A"]
 
 
+def test_an_address_that_is_not_on_this_machine_is_shown_as_it_is_written(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_HERE", raising=False)
+    file.write_text(MINIMAL + "config.providers = env\nA.bootstrap.servers = ${env:NOT_HERE}\n")
+    shown = command(file)
+    assert shown.exit_code == 0
+    assert "  A: ${env:NOT_HERE}\n  B: b:9092\n" in shown.stdout
+    assert shown.stderr.replace(str(file), "F") == (
+        "warning: F:6: 'A.bootstrap.servers' is set again: this value replaces the one in line 2\n"
+        "warning: F:6: A.bootstrap.servers: ${env:NOT_HERE} is not resolved: the environment variable NOT_HERE is not "
+        "set\n"
+    )
+    for options in (("--json",), ("--to", "connect"), ("--explain", "A.bootstrap.servers")):
+        assert command(file, *options).exit_code == 0
+
+
+def test_settings_without_effect_are_counted_and_listed_on_request(file: Path) -> None:
+    file.write_text(MINIMAL + "B.producer.acks = 1\nB.producer.linger.ms = 7\nB.plugin.path = /plugins\n")
+    assert command(file).stderr == "note: 2 settings have no effect here: --verbose says which, and why\n"
+    for option in ("-v", "--verbose"):
+        lines = command(file, option).stderr.splitlines()
+        assert [line.replace(str(file), "F").split(" is ignored")[0] for line in lines] == [
+            "note: F:5: B.producer.acks",
+            "note: F:6: B.producer.linger.ms",
+        ]
+    assert len(json.loads(command(file, "--json").stdout)["notes"]) == 3
+
+
+def test_only_settings_of_a_cluster_that_have_an_effect_are_shown(file: Path) -> None:
+    file.write_text(MINIMAL + "A.client.id = mirror\nB.plugin.path = /plugins\nB.replicas = 3\n")
+    shown = command(file).stdout
+    assert "  A: a:9092\n    client.id = mirror\n  B: b:9092\n\n" in shown
+
+
 def test_a_value_is_explained_with_its_line_and_the_values_it_overrides(file: Path) -> None:
     assert command(file, "--explain", "topics").stdout.replace(str(file), "F") == (
         "topics: Topics to copy.\n"
@@ -172,6 +207,7 @@ def test_other_formats_are_explained_in_their_own_words(file: Path, tmp_path: Pa
         ("A->B.topics.whitelist", "did you mean 'topics'? (it belongs to MirrorMaker 1)"),
         ("consumer.fetch.max.byte", "did you mean 'consumer.fetch.max.bytes'?"),
         ("qqqqqq", "there is no such setting"),
+        ("message.max.bytes", "it is a setting of brokers"),
         ("A->C.topics", "C is not one of the clusters A, B"),
     ],
 )
@@ -262,3 +298,9 @@ def test_other_commands_take_the_same_files(name: str, tmp_path: Path) -> None:
     bad.write_text("[]")
     shown = CliRunner().invoke(app, [name, str(bad)])
     assert (shown.exit_code, "there is none of MirrorMaker 2's connectors in it" in shown.stderr) == (2, True)
+
+
+def test_what_is_disabled_is_shown_in_one_word(file: Path) -> None:
+    file.write_text(MINIMAL + "sync.topic.configs.enabled = false\noffset.lag.max = 0\nreplication.factor = 1\n")
+    lines = [" ".join(line.split()) for line in command(file).stdout.splitlines()]
+    assert {"topic settings: never", "offset syncs: to A, as often as possible", "new mirrors: 1 replica"} <= set(lines)

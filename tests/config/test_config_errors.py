@@ -64,7 +64,7 @@ def test_a_flow_with_a_nearly_right_alias_says_which_was_meant() -> None:
         ("clusters =\n", "mm2.properties:1: clusters: '' lists no cluster"),
         ("clusters = A, B, A\n", "mm2.properties:1: clusters: 'A, B, A' lists the cluster A twice"),
         ("clusters = A, B,\n", "has an empty item: remove the extra comma"),
-        ("clusters = A B\n", "has the alias 'A B', which cannot be part of topic names"),
+        ("clusters = A B\n", "has the alias 'A B', which has a space: put commas between aliases, as in 'A, B'"),
     ],
 )
 def test_a_file_without_a_deployment_is_refused(text: str, says: str) -> None:

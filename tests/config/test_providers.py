@@ -44,7 +44,7 @@ def test_a_reference_to_an_undeclared_provider_stays_with_a_warning(monkeypatch:
     assert warnings("client.id = ${env:NAME}\n") == [
         "mm2.properties:5: client.id: ${env:NAME} is not resolved: there is no 'env' in config.providers"
     ]
-    with pytest.raises(ConfigError, match=r"\$\{env:N\} is not resolved: 'env' is not in config.providers"):
+    with pytest.raises(ConfigError, match=r"\$\{env:N\} is not resolved: there is no 'env' in config"):
         flow("tasks.max = ${env:N}\n")
 
 

@@ -106,7 +106,7 @@ def test_the_traceback_of_an_error_in_a_file_does_not_show_it(text: str) -> None
         # Without this test's own frame, which has the text.
         inner = error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None)
         lines = "".join(traceback.TracebackException.from_exception(inner, capture_locals=True).format())
-    assert "entry = " in lines
+    assert "settings = " in lines
     assert text not in lines
 
 

@@ -366,7 +366,8 @@ def test_a_reference_that_is_not_resolved_is_an_error_that_names_it(monkeypatch:
     env = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
     declared = f"config.providers = env\nconfig.providers.env.class = {env}\n"
     assert errors(declared + sasl("PLAIN", jaas)) == [
-        "mm2.properties:9: A.sasl.jaas.config: ${env:NOT_SET} is not resolved: 'env' has no value for it"
+        "mm2.properties:9: A.sasl.jaas.config: ${env:NOT_SET} is not resolved: the environment variable "
+        "NOT_SET is not set"
     ]
     monkeypatch.setenv("NOT_SET", "now it is")
     assert login(declared + sasl("PLAIN", jaas)) == PasswordLogin("me", Secret("now it is"))

@@ -10,8 +10,11 @@ import typer
 
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment
+from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import shown
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS
+from heliograph.config.messages import shown_notes
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
@@ -42,6 +45,9 @@ def config(
     ] = None,
     to: Annotated[Format | None, typer.Option("--to", help="Print the same flows in another format.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List the settings that have no effect, and why.")
+    ] = False,
 ) -> None:
     """Show the clusters and flows of FILE as they would run. Connects to no cluster.
 
@@ -77,7 +83,7 @@ def config(
     if as_json:
         typer.echo(json.dumps(outline(document, deployment)))
         return
-    for note in deployment.notes:
+    for note in shown_notes(deployment.notes, verbose):
         typer.echo(f"note: {note}", err=True)
     typer.echo("\n".join(described(document, deployment)))
 
@@ -105,7 +111,7 @@ def _where(value: ExplainedValue) -> str:
 def described(document: Settings, deployment: Deployment) -> list[str]:
     lines = [f"clusters of {deployment.file}"]
     for cluster in deployment.clusters.values():
-        lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or 'no address'}")
+        lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or _unresolved_address(document, cluster)}")
         lines += [f"    {name} = {value}" for name, value in _settings_of(document, cluster)]
     for flow in deployment.flows:
         lines += ["", *_flow(flow)]
@@ -115,12 +121,18 @@ def described(document: Settings, deployment: Deployment) -> list[str]:
     return lines
 
 
+def _unresolved_address(document: Settings, cluster: Cluster) -> str:
+    entry = document.find(BOOTSTRAP_SERVERS, cluster.alias, cluster.alias)
+    return "no address" if entry is None else str(entry.value)
+
+
 def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:
-    """The settings of a cluster in the file, except its address."""
+    """The settings of a cluster in the file that have an effect, except its address."""
     return [
-        (address.name, shown(address.name, entry.value))
-        for address, entry in document.entries.items()
-        if address.scope is Scope.CLUSTER and address.owner == cluster.alias and address.name != "bootstrap.servers"
+        (key.name, shown(key.name, entry.value))
+        for key, entry in document.entries.items()
+        if key.scope is Scope.CLUSTER and key.owner == cluster.alias and key.name != BOOTSTRAP_SERVERS.name
+        if (match := catalogue.find(key.scope, key.name)) is not None and match.supported
     ]
 
 
@@ -134,7 +146,7 @@ def _flow(flow: Flow) -> list[str]:
         rows += [
             ("new mirrors", _new_mirrors(flow)),
             ("new topics looked for", _every(flow.refresh_topics_every)),
-            ("topic settings", f"{_every(flow.topic_sync.configs_every)}, {_left_alone(flow.topic_sync.exclude)}"),
+            ("topic settings", _topic_settings(flow)),
             ("access rules", _every(flow.topic_sync.acls_every)),
             ("offset syncs", _offset_syncs(flow)),
             ("work in pieces", f"{flow.tasks_max} at most"),
@@ -159,6 +171,11 @@ def _names(names: Matches) -> str:
     return f"{included}; but not {', '.join(names.exclude)}" if names.exclude else included
 
 
+def _topic_settings(flow: Flow) -> str:
+    every = flow.topic_sync.configs_every
+    return _every(every) if every is None else f"{_every(every)}, {_left_alone(flow.topic_sync.exclude)}"
+
+
 def _left_alone(names: Matches) -> str:
     if isinstance(names, AllBut):
         return f"those picked by {class_name(names.but)}"
@@ -176,17 +193,28 @@ def _policy(policy: ReplicationPolicy) -> str:
 
 def _new_mirrors(flow: Flow) -> str:
     replicas = (
-        "replicas as the target decides" if flow.replication_factor < 0 else f"{flow.replication_factor} replicas"
+        "replicas as the target decides"
+        if flow.replication_factor < 0
+        else _counted(flow.replication_factor, "replica")
     )
-    least = f", {flow.least_partitions} partitions at least" if flow.least_partitions else ""
+    least = f", {_counted(flow.least_partitions, 'partition')} at least" if flow.least_partitions else ""
     return replicas + least
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _offset_syncs(flow: Flow) -> str:
     if not flow.offset_syncs.enabled:
         return "none"
     cluster = flow.target if flow.offset_syncs.on_target else flow.source
-    return f"to {cluster.alias}, every {flow.offset_syncs.lag_max} records at the latest"
+    after = (
+        f"every {flow.offset_syncs.lag_max} records at the latest"
+        if flow.offset_syncs.lag_max > 1
+        else "as often as possible"
+    )
+    return f"to {cluster.alias}, {after}"
 
 
 def _every(seconds: float | None) -> str:

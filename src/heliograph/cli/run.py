@@ -30,6 +30,7 @@ from heliograph.cli.service import (
 )
 from heliograph.config import ConfigError, Deployment
 from heliograph.config.declare.supported import SPARK_SECURE
+from heliograph.config.messages import shown_notes
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
@@ -108,7 +109,7 @@ def run(
     if trace is not None:
         settings |= {f"spark.executorEnv.{FILE_VARIABLE}": str(_new_trace(trace))}
     options = rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users)
-    document, deployment = _load(files)
+    document, deployment = _load(files, verbose)
     if plan:
         try:
             show_plan(deployment, as_json)
@@ -153,7 +154,7 @@ def _new_trace(file: Path) -> Path:
     return file.resolve()
 
 
-def _load(files: list[Path]) -> tuple[Settings, Deployment]:
+def _load(files: list[Path], verbose: bool) -> tuple[Settings, Deployment]:
     """Logs what there is to say about the settings. Exits if nothing can be run."""
     try:
         document = read_all(files)
@@ -164,7 +165,7 @@ def _load(files: list[Path]) -> tuple[Settings, Deployment]:
         fail(str(error), 2)
     for warning in deployment.warnings:
         log.warning("%s", warning)
-    for note in deployment.notes:
+    for note in shown_notes(deployment.notes, verbose):
         log.info("%s", note)
     return document, deployment
 

@@ -4,18 +4,29 @@ Each is one line of text that names file, line and key. The commands print them.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from types import TracebackType
+
+
+class Consequence(Enum):
+    """What follows from a note, and so where it is shown."""
+
+    ACTION = "there is something to do or to know: always shown"
+    NO_EFFECT = "what is written has no effect: counted in one line, listed with --verbose"
+    NONE = "nobody notices a difference: in --json only"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigNotice:
-    """About one line of a file: a warning (probably a mistake) or a note (known, but ignored)."""
+    """About one line of a file: a warning (probably a mistake) or a note (known, but ignored). `consequence` is that of
+    a note."""
 
     line: int
     key: str
     text: str
     file: str = ""
+    consequence: Consequence = field(default=Consequence.NO_EFFECT, compare=False)
 
     def __str__(self) -> str:
         return one_line(f"{position(self.file, self.line)}: {self.text}")
@@ -41,6 +52,19 @@ def repeated(names: Iterable[tuple[str, int]], file: str, owner: str = "") -> It
         lines[name] = line
 
 
+def shown_notes(notes: Iterable[ConfigNotice], verbose: bool) -> Iterator[str]:
+    """The lines that a command prints about notes: one for all settings without effect, unless `verbose`."""
+    without_effect = 0
+    for note in notes:
+        if note.consequence is Consequence.ACTION or (verbose and note.consequence is Consequence.NO_EFFECT):
+            yield str(note)
+        elif note.consequence is Consequence.NO_EFFECT:
+            without_effect += 1
+    if without_effect:
+        settings = "1 setting has" if without_effect == 1 else f"{without_effect} settings have"
+        yield f"{settings} no effect here: --verbose says which, and why"
+
+
 def sorted_notices(notices: Iterable[ConfigNotice]) -> tuple[ConfigNotice, ...]:
     return tuple(sorted(notices, key=lambda notice: (notice.file, notice)))
 
@@ -62,8 +86,15 @@ class ConfigError(Exception):
 class ErrorCollector:
     """Reports all errors of a configuration at once. `with errors:` collects the `ConfigError` of a step."""
 
-    def __init__(self) -> None:
-        self._errors: dict[str, None] = {}
+    def __init__(self, errors: Iterable[str] = ()) -> None:
+        self._errors: dict[str, None] = dict.fromkeys(errors)
+
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        return tuple(self._errors)
 
     def __enter__(self) -> None:
         return None

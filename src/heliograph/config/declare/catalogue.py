@@ -4,7 +4,6 @@ Works on names within a scope (`topics` of `A->B.topics`); `read/mm2_file.py` sp
 settings that are not supported, are data: `settings.toml`, which is read when the first of them is needed.
 """
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from importlib import resources
 from typing import Any
 
 from heliograph.config.declare.kinds import TEXT, Kind
-from heliograph.config.declare.locations import ALL, Scope, SettingLocation
+from heliograph.config.declare.locations import ALL, CLUSTERS_OF_FLOW, Scope, SettingLocation
 from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.similar import incomplete, misspelt
 from heliograph.config.declare.supported import SUPPORTED
 
 
@@ -38,6 +38,11 @@ def mistake(name: str) -> tuple[str, str] | None:
     return None if entry is None else (entry[0], entry[1])
 
 
+def not_a_setting(name: str) -> str:
+    """For a name that looks like a setting and is none, as one of brokers: what is true about it; '' for others."""
+    return str(_data()["not_settings"].get(_without_client(name), ""))
+
+
 def introduction() -> str:
     """The beginning of the reference page."""
     return str(_data()["introduction"])
@@ -46,6 +51,11 @@ def introduction() -> str:
 def ignored_strimzi_fields(kind: str) -> dict[str, str]:
     """The fields of Strimzi's `resource` or `connector` that are ignored, with the reasons."""
     return dict(_data()["strimzi"][kind])
+
+
+def unmissed_strimzi_fields() -> frozenset[str]:
+    """Those of them that nobody misses."""
+    return frozenset(_data()["strimzi"]["unmissed"])
 
 
 @cache
@@ -70,6 +80,7 @@ def _ignored(group: dict[str, Any]) -> Iterator[tuple[Setting[object], str]]:
             locations[row.get("where", group["where"])],
             supported=False,
             ignored_because=row.get("reason", group.get("reason", "")),
+            is_missed=group.get("is_missed", True) and row["name"] not in _data()["unmissed"]["settings"],
         )
         yield setting, row["about"]
 
@@ -120,7 +131,27 @@ def _index() -> dict[tuple[Scope, str], SettingMatch]:
 
 @cache
 def _names(scope: Scope) -> tuple[str, ...]:
-    return tuple(name for known, name in _index() if known is scope and not name.endswith(".*"))
+    """What to suggest: names that have an effect in this scope, here or in MM2."""
+    acting = (
+        name
+        for (known, name), match in _index().items()
+        if known is scope and match.location in (*match.setting.where.read, *CLUSTERS_OF_FLOW)
+    )
+    return tuple(name for name in acting if not name.endswith(".*"))
+
+
+@cache
+def _client_prefixes() -> tuple[str, ...]:
+    prefixes = {match.location.prefix for match in _index().values()} - {""}
+    return tuple(sorted(prefixes, key=len, reverse=True))
+
+
+def _without_client(name: str) -> str:
+    """A name without the client or cluster in front: `max.poll.records` of `source.cluster.max.poll.records`."""
+    for prefix in _client_prefixes():
+        if name.startswith(prefix):
+            return _without_client(name[len(prefix) :])
+    return name
 
 
 @lru_cache(10_000)  # bounded, because names may be posted to a running process
@@ -134,7 +165,7 @@ def find(scope: Scope, name: str) -> SettingMatch | None:
     for length in range(len(pieces) - 1, 0, -1):
         family = _index().get((scope, ".".join(pieces[:length]) + ".*"))
         if family is not None:
-            return None if difflib.get_close_matches(name, _names(scope), n=1, cutoff=0.93) else family
+            return None if misspelt(name, _names(scope)) else family
     return None
 
 
@@ -143,7 +174,15 @@ def find_in_other_scope(scope: Scope, name: str) -> SettingMatch | None:
     return next((match for other in Scope if other is not scope and (match := find(other, name))), None)
 
 
+def of_other_client(name: str) -> Setting[object] | None:
+    """The setting that has this name without the client or cluster in front of it, or that is for clients only:
+    `max.poll.records` for `producer.override.max.poll.records`."""
+    bare = _without_client(name)
+    return next((setting for setting in settings() if bare in setting.names), None)
+
+
+@lru_cache(10_000)
 def nearest(scope: Scope, name: str) -> str | None:
-    """The declared name of this scope that is most similar to the given one, if any is."""
-    close = difflib.get_close_matches(name, _names(scope), n=1, cutoff=0.72)
-    return close[0] if close else None
+    """The name that somebody meant who wrote this one: misspelt, or without one of its words."""
+    names = _names(scope)
+    return misspelt(name, names) or incomplete(name, names)

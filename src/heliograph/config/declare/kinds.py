@@ -147,6 +147,11 @@ def _aliases(text: str) -> tuple[str, ...]:
     for number, alias in enumerate(aliases):
         if not alias:
             raise ValueError("has an empty item: remove the extra comma")
+        if re.search(r"\s", alias):
+            better = ", ".join(alias.split())
+            raise ValueError(
+                f"has the alias '{alias}', which has a space: put commas between aliases, as in '{better}'"
+            )
         if re.fullmatch(r"[A-Za-z0-9._-]+", alias) is None:
             raise ValueError(
                 f"has the alias '{alias}', which cannot be part of topic names: use letters, digits, '.', '_', '-' "
@@ -163,11 +168,15 @@ def _addresses(text: str) -> tuple[tuple[str, int], ...]:
     addresses = split_list(text)
     if not addresses:
         raise ValueError("holds no address: write for example 'broker1:9092, broker2:9092'")
+    if re.search(r":[0-9]+(;|\s+[^\s,])", text.strip()):
+        raise ValueError("has no comma between addresses: write for example 'broker1:9092, broker2:9092'")
     return tuple(_address(address) for address in addresses)
 
 
 def _address(text: str) -> tuple[str, int]:
     bare = text.rpartition("://")[2]
+    if re.search(r"""[${}<>"']""", bare):
+        raise ValueError(f"has an address with characters that no host name has: '{text}'")
     parts = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%\w-]+)\]|([^\[\]:\s]+)):([0-9]+)", bare)
     if parts is None:
         if re.fullmatch(r"\[[^\[\]\s]+\]|[^\[\]:\s]+", bare):

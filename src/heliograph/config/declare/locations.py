@@ -102,18 +102,18 @@ WORKER_TOP_FIRST = LocationSet("worker, top level first", (top(), target()))
 
 _CLIENTS = _joined(CONSUMER, PRODUCER, _ADMIN)
 _ALL_CLIENTS = (*_CLIENTS.read, *_CLIENTS.also)
-_CLUSTERS_OF_FLOW = (flow("source.cluster."), flow("target.cluster."))
+CLUSTERS_OF_FLOW = (flow("source.cluster."), flow("target.cluster."))
 
 TOP = LocationSet("top level", (top(),))
 FLOW = LocationSet("flow", (flow(), top()))
 FLOW_ONLY = LocationSet("flow only", (flow(),))
-CLUSTER = LocationSet("cluster", (cluster(), top()), (*_ALL_CLIENTS, *_CLUSTERS_OF_FLOW))
+CLUSTER = LocationSet("cluster", (cluster(), top()), (*_ALL_CLIENTS, *CLUSTERS_OF_FLOW))
 PROVIDERS = LocationSet("providers", (top(),), (flow(), target(), *_ALL_CLIENTS))
 CLIENT_CLUSTER = LocationSet("any client or cluster", (*_CLIENTS.read, *OF_CLUSTER), _CLIENTS.also)
 _SOURCE_ADMIN = (flow("source.admin."), source("admin."))
 SECURITY = LocationSet(
     "security",
-    (*_CLIENTS.read, *_SOURCE_ADMIN, *_CLUSTERS_OF_FLOW, cluster(), top()),
+    (*_CLIENTS.read, *_SOURCE_ADMIN, *CLUSTERS_OF_FLOW, cluster(), top()),
     (*(location for location in _CLIENTS.also if location not in _SOURCE_ADMIN), flow()),
 )
 

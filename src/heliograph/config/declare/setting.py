@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Setting(Generic[T_co]):
     """`default` is written as in a file, None if there is none. A name that ends in `.*` stands for all names that
     begin that way. `old_names` are deprecated names, used if the new one is absent. `ignored_because` completes the
-    sentence "it is ignored: ..." for a setting that is not supported."""
+    sentence "it is ignored: ..." for a setting that is not supported; `is_missed` is whether somebody may miss it."""
 
     name: str
     kind: Kind[T_co]
@@ -22,6 +22,7 @@ class Setting(Generic[T_co]):
     old_names: tuple[str, ...] = ()
     supported: bool = True
     ignored_because: str = ""
+    is_missed: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:

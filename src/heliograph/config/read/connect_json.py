@@ -13,16 +13,14 @@ def connectors(file: str, tree: Node, stem: str) -> ConnectorFile:
     """The connectors of a JSON file: one, a list, or Connect's response to `GET /connectors?expand=info`; each as
     `{"name": ..., "config": {...}}` or as the bare config. `stem` is the name of one that has none."""
     read = ConnectorFile(file)
-    errors = ErrorCollector()
-    with errors:
+    with read.errors:
         for number, (name, wrapper, config) in enumerate(_configs(file, tree)):
             fallback = name or config.text("name") or (stem if number == 0 else f"{stem}-{number + 1}")
             owner = f"connector {fallback}"
             read.warnings += _warnings(file, owner, wrapper, config)
             runs = wrapper.text("initial_state").upper() not in ("PAUSED", "STOPPED")
-            with errors:
+            with read.errors:
                 read.add(from_config(file, owner, given_values(file, f"{owner}: ", config), runs=runs))
-    errors.raise_collected()
     return read
 
 

@@ -68,13 +68,15 @@ class Connector:
 
 @dataclass(slots=True)
 class ConnectorFile:
-    """What one file adds to a deployment of connectors. `extra` are settings of clusters beside the connectors' own."""
+    """What one file adds to a deployment of connectors. `extra` are settings of clusters beside the connectors' own;
+    `errors` are about connectors that cannot be read."""
 
     file: str
     connectors: list[Connector] = field(default_factory=list)
     extra: dict[SettingKey, FileEntry] = field(default_factory=dict)
     warnings: list[ConfigNotice] = field(default_factory=list)
     notes: list[ConfigNotice] = field(default_factory=list)
+    errors: ErrorCollector = field(default_factory=ErrorCollector)
 
     def add(self, read: Connector | ConfigNotice) -> None:
         if isinstance(read, Connector):

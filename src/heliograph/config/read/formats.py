@@ -5,6 +5,7 @@ An `mm2.properties` is a deployment of its own. Connectors may be spread over fi
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from heliograph.config.declare.supported import CLUSTERS
@@ -35,8 +36,10 @@ def read_all(paths: Sequence[str | os.PathLike[str]]) -> Settings:
             else:
                 other = next((name for name in files if name != file), file)
                 raise ConfigError(f"{file}: an mm2.properties cannot be combined with {other}: give it alone")
-    errors.raise_collected()
-    return join(", ".join(os.fspath(path) for path in paths), read)
+    if not read:
+        errors.raise_collected()
+    joined = join(", ".join(os.fspath(path) for path in paths), read)
+    return replace(joined, errors=(*errors.errors, *joined.errors))
 
 
 def _files(path: str | os.PathLike[str]) -> list[str]:

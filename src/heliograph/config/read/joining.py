@@ -13,7 +13,7 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CLUSTERS, CONFIG_PROVIDERS, ENABLED
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
+from heliograph.config.messages import ConfigError, ConfigNotice, Consequence, ErrorCollector, position
 from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import USUAL_PROVIDERS, declared_providers, references
@@ -43,13 +43,14 @@ Flows = Mapping[tuple[str, str], Parts]  # by source and target
 def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     """The settings of all connectors of all files; `file` is only a name for messages."""
     connectors = [connector for read in files for connector in read.connectors]
+    errors = ErrorCollector(error for read in files for error in read.errors.errors)
     if not connectors:
+        errors.raise_collected()
         raise ConfigError(f"{file}: there is none of MirrorMaker 2's connectors in it")
     aliases = tuple(dict.fromkeys(alias for connector in connectors for alias in (connector.source, connector.target)))
     notes = [note for read in files for note in read.notes]
     warnings = [warning for read in files for warning in read.warnings]
     replaced: list[FileEntry] = []
-    errors = ErrorCollector()
     flows = _flows(connectors, errors)
     entries = {top_key(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
     for pair, parts in flows.items():
@@ -66,7 +67,6 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     for read in files:
         entries |= read.extra
     _check_addresses(entries, flows, errors)
-    errors.raise_collected()
     notes += _declare_usual_providers(file, entries)
     return Settings(
         file,
@@ -81,6 +81,7 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
             for connector in connectors
             if connector.name
         },
+        errors=errors.errors,
     )
 
 
@@ -162,6 +163,10 @@ def _settings(
         for name, key, entry in _entries(connector):
             if key.scope is not Scope.FLOW or _repeats_cluster(connector, name):
                 continue
+            if name == CLUSTERS.name:
+                reason = "it is for MM2's own driver; a connector's clusters are source.cluster.* and target.cluster.*"
+                notes.append(_no_effect(connector, name, reason, Consequence.NONE))
+                continue
             part = next((part for part, names in supported.READ_BY_ONE.items() if name in names), next(iter(parts)))
             reader = parts.get(part)
             if reader is connector:
@@ -170,16 +175,23 @@ def _settings(
                 notes.append(_no_effect(connector, name, f"only a {CLASSES[part]} reads it"))
                 yield key, entry
             elif name not in reader.given or reader.given[name].reveal().strip() != entry.reveal().strip():
-                both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
-                notice = _no_effect(connector, name, f"the flow uses that of {reader.label}")
-                (warnings if both_read else notes).append(notice)
-                replaced.append(entry)
+                match = catalogue.find(Scope.FLOW, name)
+                if match is not None and match.supported:
+                    both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
+                    notice = _no_effect(connector, name, f"the flow uses that of {reader.label}")
+                    (warnings if both_read else notes).append(notice)
+                replaced.append(entry)  # about other names, `resolve/review.py` says what there is to say
 
 
-def _no_effect(connector: Connector, name: str, reason: str) -> ConfigNotice:
+def _no_effect(
+    connector: Connector, name: str, reason: str, consequence: Consequence = Consequence.NO_EFFECT
+) -> ConfigNotice:
     entry = connector.entry(name)
+    match = catalogue.find(Scope.FLOW, name)
+    if match is not None and match.setting.default == entry.reveal().strip():
+        consequence = Consequence.NONE
     text = entry.with_owner(f"{entry.name} has no effect: {reason}")
-    return ConfigNotice(entry.line, entry.name, text, connector.file)
+    return ConfigNotice(entry.line, entry.name, text, connector.file, consequence)
 
 
 def _repeats_cluster(connector: Connector, name: str) -> bool:
@@ -198,7 +210,7 @@ def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[Settin
             enabled = Settings(connector.file, {}, {}).parse(ENABLED, connector.entry(ENABLED.name))
         if not connector.runs:
             text = f"{connector.label} is paused or stopped: it does not run"
-            notes.append(ConfigNotice(0, "", text, connector.file))
+            notes.append(ConfigNotice(0, "", text, connector.file, Consequence.ACTION))
         if enabled and connector.runs:
             running.append(part)
     if not running:
@@ -236,4 +248,4 @@ def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) ->
         text = (
             f"{entry.name}: '{name}' is taken to be {whose} {simple}: the worker that declares it is not in this file"
         )
-        yield ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or file)
+        yield ConfigNotice(entry.line, entry.key, entry.with_owner(text), entry.file or file, Consequence.NONE)

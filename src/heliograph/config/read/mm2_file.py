@@ -15,6 +15,7 @@ from heliograph.config.declare.secrets import hide
 from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError, ErrorCollector, repeated
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
+from heliograph.config.read.other_files import what_it_is
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.settings import Settings
 
@@ -27,25 +28,28 @@ def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
         settings = Settings(file, {}, declared_providers(file, latest.values()))
         clusters = latest.get(CLUSTERS.name)
         if clusters is None:
-            raise ConfigError(f"{file}: no clusters: write for example 'clusters = A, B' and an address for each")
+            raise ConfigError(f"{file}: {what_it_is(latest)}")
         aliases = settings.parse(CLUSTERS, clusters)
-        by_key = _by_key(file, sorted(latest.values(), key=lambda entry: entry.line), aliases)
+        errors = ErrorCollector()
+        by_key = _by_key(file, sorted(latest.values(), key=lambda entry: entry.line), aliases, errors)
     except ConfigError as error:
         error.warnings = warnings
         raise
     replaced = tuple(entry for entry in entries if latest[entry.key] is not entry)
-    return replace(settings, entries=by_key, aliases=aliases, warnings=warnings, replaced=replaced)
+    return replace(
+        settings, entries=by_key, aliases=aliases, warnings=warnings, replaced=replaced, errors=errors.errors
+    )
 
 
-def _by_key(file: str, entries: list[FileEntry], aliases: tuple[str, ...]) -> dict[SettingKey, FileEntry]:
+def _by_key(
+    file: str, entries: list[FileEntry], aliases: tuple[str, ...], errors: ErrorCollector
+) -> dict[SettingKey, FileEntry]:
     by_key: dict[SettingKey, FileEntry] = {}
-    errors = ErrorCollector()
     for entry in entries:
         with errors:
             key = _split_key(file, entry, aliases)
             # An alias that looks like a secret (`private.bootstrap.servers`) does not make its settings secret.
             by_key[key] = replace(entry, value=hide(key.name, entry.reveal()))
-    errors.raise_collected()
     return by_key
 
 

@@ -7,6 +7,7 @@ file is read; `service/file_flows` notices when they change.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from heliograph.config.declare.kinds import split_list
@@ -30,6 +31,21 @@ USUAL_PROVIDERS = {
 }
 # Takes path and key of a reference, returns the value; None leaves the reference as it is.
 Provider = Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Environment:
+    """Environment variables; only those of some names."""
+
+    names: NameFilter
+
+    def __call__(self, _path: str, key: str) -> str | None:
+        return os.environ.get(key) if self.names.matches(key) else None
+
+    def why_missing(self, key: str) -> str:
+        if not self.names.matches(key):
+            return f"allowlist.pattern does not allow the environment variable {key}"
+        return f"the environment variable {key} is not set"
 
 
 def declared_providers(file: str, top: Iterable[FileEntry]) -> dict[str, Provider | None]:
@@ -69,7 +85,10 @@ def unresolved(text: str, providers: Mapping[str, Provider | None]) -> Iterator[
         else:
             try:
                 if provider(reference[2] or "", reference[3]) is None:
-                    yield reference[0], f"'{reference[1]}' has no value for it"
+                    if isinstance(provider, _Environment):
+                        yield reference[0], provider.why_missing(reference[3])
+                    else:
+                        yield reference[0], f"'{reference[1]}' has no value for it"
             except ValueError as error:
                 yield reference[0], str(error)
 
@@ -86,8 +105,7 @@ def _provider(name: str, top: Mapping[str, str]) -> Provider | None:
     allowed = split_list(parameters.get("allowed.paths", ""))
     match given.rpartition(".")[2]:
         case "EnvVarConfigProvider":
-            names = NameFilter((parameters.get("allowlist.pattern", ".*"),))
-            return lambda _, key: os.environ.get(key) if names.matches(key) else None
+            return _Environment(NameFilter((parameters.get("allowlist.pattern", ".*"),)))
         case "FileConfigProvider":
             return lambda path, key: _from_file(path, key, allowed)
         case "DirectoryConfigProvider":

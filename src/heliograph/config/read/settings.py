@@ -14,7 +14,8 @@ from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError, ConfigNotice, position
 from heliograph.config.read.entry import FileEntry, SettingKey, keys_of, top_key
-from heliograph.config.read.providers import Provider, references, resolve, unresolved
+from heliograph.config.read.providers import Provider, resolve, unresolved
+from heliograph.config.read.templates import hint
 from heliograph.model.secret import Secret
 
 T = TypeVar("T")
@@ -22,9 +23,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`warnings` and `notes` are about the format; `resolve/review.py` adds those about the settings. `replaced` are
-    entries that a later one of the same key has replaced; `names` are those of connectors, by source, target and
-    part. `may_lack_secrets`: what references refer to may be on another machine, as nothing is to run here."""
+    """`warnings` and `notes` are about the format; `resolve/review.py` adds those about the settings. `errors` were
+    found while reading: they are raised together with those of values. `replaced` are entries that a later one of the
+    same key has replaced; `names` are those of connectors, by source, target and part. `may_lack_secrets`: what
+    references refer to may be on another machine, as nothing is to run here."""
 
     file: str
     entries: Mapping[SettingKey, FileEntry]
@@ -35,6 +37,7 @@ class Settings:
     replaced: tuple[FileEntry, ...] = ()
     names: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     may_lack_secrets: bool = False
+    errors: tuple[str, ...] = ()
 
     @property
     def is_of_connectors(self) -> bool:
@@ -64,13 +67,20 @@ class Settings:
         try:
             return setting.kind.parse(resolve(entry.reveal(), self.providers, self.may_lack_secrets))
         except ValueError as reason:
-            quoted = str(entry.value) if isinstance(entry.value, Secret) else f"'{entry.value}'"
-            raise self.error(entry, f"{quoted} {reason}{_hint(entry.reveal(), self.providers)}") from None
+            if unresolved := tuple(self.unresolved(entry)):
+                raise self.error(entry, "; ".join(unresolved)) from None
+            if isinstance(entry.value, Secret):
+                raise self.error(entry, f"{entry.value} {reason}") from None
+            raise self.error(entry, f"'{entry.value}' {hint(entry.value, str(reason))}") from None
 
     def unresolved(self, entry: FileEntry) -> Iterator[str]:
         """A sentence for each of its references that is not resolved."""
         for reference, reason in unresolved(entry.reveal(), self.providers):
             yield f"{reference} is not resolved: {reason}"
+
+    def is_known_elsewhere(self, entry: FileEntry) -> bool:
+        """Whether the value is a reference that another machine may resolve."""
+        return self.may_lack_secrets and next(self.unresolved(entry), None) is not None
 
     def of_flow(self, source: str, target: str) -> dict[str, str]:
         """The texts that a flow's connectors see: settings of flows at top level, and all settings of the flow itself.
@@ -90,10 +100,3 @@ class Settings:
 
     def error(self, entry: FileEntry, text: str) -> ConfigError:
         return ConfigError(f"{self.position(entry)}: {entry.with_owner(entry.name)}: {' '.join(text.splitlines())}")
-
-
-def _hint(text: str, providers: Mapping[str, Provider | None]) -> str:
-    for reference, provider in references(text):
-        if provider not in providers:
-            return f" ({reference} is not resolved: '{provider}' is not in config.providers)"
-    return " (a comment needs a line of its own)" if "#" in text else ""

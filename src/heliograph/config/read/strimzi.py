@@ -5,12 +5,12 @@ Fields about pods are ignored and noted; so are Kubernetes secrets, whose conten
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from heliograph.config.declare.catalogue import ignored_strimzi_fields
+from heliograph.config.declare.catalogue import ignored_strimzi_fields, unmissed_strimzi_fields
 from heliograph.config.declare.kinds import BOOL
 from heliograph.config.declare.locations import Scope
-from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
+from heliograph.config.messages import ConfigError, ConfigNotice, Consequence, position
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
 from heliograph.config.read.connector import Connector, ConnectorFile, class_name
@@ -43,8 +43,6 @@ _CLUSTER = ("alias", "bootstrapServers", "config", "tls", "authentication")
 class Resource(ConnectorFile):
     """What was read from the resources of a file."""
 
-    errors: ErrorCollector = field(default_factory=ErrorCollector)
-
     def check(self, table: Table, path: str, known: tuple[str, ...], ignored: Mapping[str, str] | None = None) -> None:
         """Notes every field that is ignored, and warns about unknown ones."""
         reasons = ignored or {}
@@ -52,7 +50,9 @@ class Resource(ConnectorFile):
             name = f"{path}{tree_field.name}"
             if tree_field.name in reasons:
                 text = f"{name} is ignored: {reasons[tree_field.name]}"
-                self.notes.append(ConfigNotice(tree_field.line, name, text, self.file))
+                is_missed = tree_field.name not in unmissed_strimzi_fields()
+                consequence = Consequence.NO_EFFECT if is_missed else Consequence.NONE
+                self.notes.append(ConfigNotice(tree_field.line, name, text, self.file, consequence))
             elif tree_field.name not in known:
                 near = difflib.get_close_matches(tree_field.name, (*known, *reasons), n=1)
                 hint = f"did you mean '{path}{near[0]}'?" if near else "it is ignored"
@@ -74,7 +74,7 @@ def is_resource(tree: Node) -> bool:
 
 
 def resources(file: str, trees: tuple[Node, ...]) -> Resource:
-    """All resources of a file together; those of other kinds are ignored. Raises `ConfigError` with all errors."""
+    """All resources of a file together; those of other kinds are ignored. Raises `ConfigError` if there is nothing."""
     read = Resource(file)
     for table in _tables(trees):
         kind = table.text("kind")
@@ -82,9 +82,10 @@ def resources(file: str, trees: tuple[Node, ...]) -> Resource:
             with read.errors:
                 _resource(read, table)
         else:
-            read.notes.append(ConfigNotice(table.line, "kind", f"a resource of kind {kind} is ignored", file))
-    read.errors.raise_collected()
+            text = f"a resource of kind {kind} is ignored"
+            read.notes.append(ConfigNotice(table.line, "kind", text, file, Consequence.NONE))
     if not read.connectors:
+        read.errors.raise_collected()
         raise ConfigError(f"{file}: no {KIND} with a connector is in it")
     return read
 

@@ -5,12 +5,13 @@ Strimzi keeps passwords, keys and certificates in Kubernetes secrets, which are 
 under `config` wins over both.
 """
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from heliograph.config.declare.secrets import Value, hide, reveal
-from heliograph.config.messages import ConfigError, ConfigNotice, position
+from heliograph.config.messages import ConfigError, ConfigNotice, Consequence, position
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.providers import SECRETS_DIR_VARIABLE, secrets_directory
 from heliograph.config.read.tree import Field, Table
@@ -61,14 +62,14 @@ class _Settings:
         self.given[name] = FileEntry(line, name, hide(name, value), written=written)
 
     def note(self, line: int, written: str, text: str) -> None:
-        self.notes.append(ConfigNotice(line, written, f"{written}{text}", self.file))
+        self.notes.append(ConfigNotice(line, written, f"{written}{text}", self.file, Consequence.ACTION))
 
     def reference(self, name: str, what: str, sources: list[tuple[str, str]], line: int, written: str) -> str:
         """To a secret that the setting `name` needs. `sources` are its name and key, several for certificates."""
         if sources and secrets_directory():
             return "\n".join(f"${{strimzisecrets:{secret}:{key}}}" for secret, key in sources)
         variable = re.sub(r"[^A-Z0-9]", "_", f"{self.alias}_{what}".upper())
-        if name not in self.own:
+        if name not in self.own and variable not in os.environ:
             self.note(
                 line,
                 written,

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from heliograph.config.declare.secrets import hide
 from heliograph.config.messages import ConfigError
+from heliograph.config.read.templates import refuse_template
 from heliograph.model.secret import Secret
 
 Node: TypeAlias = "Table | tuple[Node, ...] | str | Secret | None"
@@ -49,6 +50,7 @@ def json_tree(text: str, file: str) -> Node:
             parse_constant=_not_json,
         )
     except json.JSONDecodeError as error:
+        refuse_template(text, file)
         raise ConfigError(f"{file}:{error.lineno}: this is not JSON: {error.msg} (column {error.colno})") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file}: this is not JSON: {error}") from None
@@ -97,7 +99,11 @@ def yaml_trees(text: str, file: str) -> tuple[Node, ...]:
 
     try:
         return tuple(_from_yaml(node, file) for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node)
+    except ConfigError:
+        refuse_template(text, file)
+        raise
     except yaml.MarkedYAMLError as error:
+        refuse_template(text, file)
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}" if mark else file
         raise ConfigError(f"{where}: this is not YAML: {error.problem or error.context}") from None

@@ -55,30 +55,35 @@ def assemble(settings: Settings, *, may_be_idle: bool = False) -> Deployment:
     warnings = list(settings.warnings)
     try:
         warnings += review.warnings(settings)
-        _check_values(settings)
-        return _assemble(settings, warnings, may_be_idle)
+        errors = ErrorCollector(settings.errors)
+        _check_values(settings, errors)
+        return _assemble(settings, warnings, may_be_idle, errors)
     except ConfigError as error:
-        error.warnings = sorted_notices(warnings)
+        # A reference that is not resolved is a warning too, where the value is used as it is.
+        error.warnings = sorted_notices(warning for warning in warnings if str(warning) not in error.errors)
         raise
 
 
-def _assemble(settings: Settings, warnings: list[ConfigNotice], may_be_idle: bool) -> Deployment:
-    errors = ErrorCollector()
-    clusters = {
-        alias: build_cluster(settings, alias, (alias, alias), locations.OF_CLUSTER, errors)
-        for alias in settings.aliases
-    }
+def _assemble(
+    settings: Settings, warnings: list[ConfigNotice], may_be_idle: bool, errors: ErrorCollector
+) -> Deployment:
+    """`errors` are those that were found before: they are raised together with those of clusters and flows."""
+    clusters: dict[str, Cluster] = {}
     enabled: list[Flow] = []
     heartbeat_only: list[Flow] = []
+    for alias in settings.aliases:
+        with errors:
+            clusters[alias] = build_cluster(settings, alias, (alias, alias), locations.OF_CLUSTER, errors)
     for pair in permutations(settings.aliases, 2):
-        if _is_enabled(settings, *pair):
-            enabled.append(build_flow(settings, *pair, errors))
-        elif _emits_heartbeats(settings, *pair):
-            heartbeat_only.append(replace(build_flow(settings, *pair, errors), parts=_ONLY_HEARTBEAT))
+        with errors:
+            if _is_enabled(settings, *pair):
+                enabled.append(build_flow(settings, *pair, errors))
+            elif _emits_heartbeats(settings, *pair):
+                heartbeat_only.append(replace(build_flow(settings, *pair, errors), parts=_ONLY_HEARTBEAT))
+    errors.raise_collected()
     for built in (*heartbeat_only, *enabled):
         for end in (built.source, built.target):
             clusters[end.alias] = replace(clusters[end.alias], security=end.security)
-    errors.raise_collected()
     if not enabled and not may_be_idle:
         raise ConfigError(_no_flow(settings))
     pairs = tuple((flow.source.alias, flow.target.alias) for flow in enabled)
@@ -94,15 +99,15 @@ def _assemble(settings: Settings, warnings: list[ConfigNotice], may_be_idle: boo
     )
 
 
-def _check_values(settings: Settings) -> None:
+def _check_values(settings: Settings, errors: ErrorCollector) -> None:
     """Checks every supported value, also of a flow that is not enabled now."""
-    errors = ErrorCollector()
     for key, entry in settings.entries.items():
         match = catalogue.find(key.scope, key.name)
         if match is not None and match.supported:
+            if match.setting is supported.BOOTSTRAP_SERVERS and settings.is_known_elsewhere(entry):
+                continue
             with errors:
                 settings.parse(match.setting, entry)
-    errors.raise_collected()
 
 
 def _is_enabled(settings: Settings, source: str, target: str) -> bool:

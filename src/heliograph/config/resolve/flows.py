@@ -89,7 +89,10 @@ def build_cluster(
     errors: ErrorCollector,
 ) -> flow.Cluster:
     """A cluster as one of its clients sees it: name and timeout may differ from client to client, addresses do not."""
-    if settings.find(supported.BOOTSTRAP_SERVERS, alias, alias) is None:
+    address = settings.find(supported.BOOTSTRAP_SERVERS, alias, alias)
+    if address is not None and settings.is_known_elsewhere(address):
+        return flow.Cluster(alias, ())
+    if address is None:
         line = settings.entries[top_key(supported.CLUSTERS.name)].line
         # Without a line it comes from connectors, which are checked elsewhere: one that only writes heartbeats needs no
         # source address.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import hide, is_literal_secret, is_secret
-from heliograph.config.messages import ConfigError, ConfigNotice
+from heliograph.config.messages import ConfigError, ConfigNotice, shown_notes
 from heliograph.config.read.connector import Connector, ConnectorFile, from_config, part_of_class
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import join
@@ -66,8 +66,8 @@ def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOff
     if flow is not None and offsets is not None:
         flow = replace(flow, connect_offsets=offsets)
     warnings, notes = (
-        tuple(str(notice).removeprefix(": ") for notice in notices)
-        for notices in (deployment.warnings, deployment.notes)
+        tuple(text.removeprefix(": ") for text in texts)
+        for texts in (map(str, deployment.warnings), shown_notes(deployment.notes, verbose=True))
     )
     return PostedFlow(flow, warnings, notes)
 

@@ -6,91 +6,185 @@ Every key of the file is either supported or mentioned here. Values that make it
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations, product
 
 from heliograph.config.declare import catalogue, locations
 from heliograph.config.declare.catalogue import SettingMatch
 from heliograph.config.declare.kinds import PATTERNS
 from heliograph.config.declare.locations import DATA_PRODUCER, SECURITY, SOURCE_CONSUMER, TARGET_ADMIN, Scope, flow, top
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES
-from heliograph.config.messages import ConfigNotice
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, ENABLED, FILTER_CLASSES, SUPPORTED
+from heliograph.config.messages import ConfigNotice, Consequence
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.mm2_file import nearest_alias, split_at_setting
 from heliograph.config.read.settings import Settings
+from heliograph.config.resolve.misplaced import (
+    client_address,
+    is_first,
+    is_lost,
+    is_of_other_client,
+    is_set_elsewhere,
+    misplaced,
+    no_effect,
+    read_from,
+)
 
 _OF_CLUSTERS = (
     (("consumer.", "source.cluster."), "source.consumer", locations.source),
     (("admin.", "target.cluster."), "target.admin", locations.target),
 )
-_PLACEHOLDER = re.compile(r"\$\{\w+\}")
+_PLACEHOLDER = re.compile(r"\$\{\w+\}|\{\{.*?\}\}")
 
 
 def warnings(settings: Settings) -> Iterator[ConfigNotice]:
-    for key, entry in settings.entries.items():
+    explained = {(note.file, note.line) for note in settings.notes if note.consequence is Consequence.ACTION}
+    for key, entry in _entries(settings):
         for text in _mistakes(settings, key, entry):
             yield settings.notice(entry, text)
+        if (entry.file or settings.file, entry.line) not in explained:
+            for text in _unresolved(settings, key, entry):
+                yield settings.notice(entry, text)
 
 
 def notes(settings: Settings, flows: tuple[tuple[str, str], ...]) -> Iterator[ConfigNotice]:
     """Settings without effect that are not mistakes; `flows` are the enabled ones, as pairs of aliases."""
-    for key, entry in settings.entries.items():
-        if not entry.line:
-            continue
-        text = _note(settings, key, entry, flows)
-        if not text and _may_be_for_own_class(settings, key):
-            text = f"{entry.name} is not a setting of Heliograph: only the flow's own classes get it"
-        if text:
-            yield settings.notice(entry, text)
+    for key, entry in _entries(settings):
+        note = _note(settings, key, entry, flows) if entry.line else None
+        if note is not None:
+            text, consequence = note
+            yield replace(settings.notice(entry, text), consequence=consequence)
 
 
-def _note(settings: Settings, key: SettingKey, entry: FileEntry, flows: tuple[tuple[str, str], ...]) -> str:
+def _entries(settings: Settings) -> Iterator[tuple[SettingKey, FileEntry]]:
+    """All entries of the file: also those of connectors that their flow does not use, unless their names are right."""
+    yield from settings.entries.items()
+    if settings.is_of_connectors:
+        owners = ["->".join(pair) for pair in permutations(settings.aliases, 2)]
+        for owner, entry in product(owners, settings.replaced):
+            if entry.key.startswith(f"{owner}."):
+                key = SettingKey(Scope.FLOW, owner, entry.key[len(owner) + 1 :])
+                match = catalogue.find(key.scope, key.name)
+                if match is None or not match.supported:
+                    yield key, entry
+
+
+def _note(
+    settings: Settings, key: SettingKey, entry: FileEntry, flows: tuple[tuple[str, str], ...]
+) -> tuple[str, Consequence] | None:
     match = catalogue.find(key.scope, key.name)
-    known = match or catalogue.find_in_other_scope(key.scope, key.name)
-    if known is not None and not known.setting.supported:
-        text = f"{entry.name} is known, but this version does not support it"
-        if known.setting.ignored_because:
-            text = f"{entry.name} is ignored: {known.setting.ignored_because}"
-        return text if match else f"{text} (and MM2 reads it only as {_read_from(settings, known.setting, key, entry)})"
-    if match is None or not match.supported:
-        return ""
+    setting = match.setting if match is not None else misplaced(key)
+    if setting is not None and not setting.supported:
+        return _ignored(settings, setting, key, entry, is_read=match is not None)
+    if match is not None and match.supported:
+        return _without_flow(settings, key, entry, match, flows) or _dropped_backslash(entry, match.setting)
+    if (address := client_address(settings, key, entry)) is not None:
+        differs, text = address
+        return None if differs else (text, Consequence.NONE)
+    if setting is not None:
+        if _is_mistake(settings, setting, key, entry):
+            return None
+        is_lost_here = is_lost(settings, setting, key, entry)
+        consequence = Consequence.NO_EFFECT if is_lost_here else Consequence.NONE
+        return no_effect(settings, setting, key, entry), consequence
+    if truth := catalogue.not_a_setting(key.name):
+        return f"{entry.name} is ignored: {truth}", Consequence.NO_EFFECT
+    if _is_corrected(settings, key):
+        return _unknown(key, entry, settings.aliases), Consequence.NO_EFFECT
+    if _may_be_for_own_class(settings, key):
+        text = f"{entry.name} is not a setting of Heliograph: only the flow's own classes get it"
+        return text, Consequence.NONE
+    return None
+
+
+def _ignored(
+    settings: Settings, setting: Setting[object], key: SettingKey, entry: FileEntry, is_read: bool
+) -> tuple[str, Consequence]:
+    text = f"{entry.name} is known, but this version does not support it"
+    if setting.ignored_because:
+        text = f"{entry.name} is ignored: {setting.ignored_because}"
+    if not is_read:
+        text = f"{text} (and MM2 reads it only as {read_from(settings, setting, key, entry)})"
+    is_noticed = setting.is_missed and not _is_default(setting, entry)
+    return text, Consequence.NO_EFFECT if is_noticed else Consequence.NONE
+
+
+def _is_default(setting: Setting[object], entry: FileEntry) -> bool:
+    """Whether the value is MM2's default. A class may be written without its package."""
+    default = (setting.default or "").lower()
+    value = entry.reveal().strip().lower()
+    return setting.default is not None and value in (default, default.rpartition(".")[2])
+
+
+def _without_flow(
+    settings: Settings, key: SettingKey, entry: FileEntry, match: SettingMatch, flows: tuple[tuple[str, str], ...]
+) -> tuple[str, Consequence] | None:
     if key.scope is Scope.FLOW and tuple(key.owner.split("->")) not in flows and match.setting is not ENABLED:
-        return f"{entry.name} has no effect: {key.owner} is not enabled"
+        is_meant = SettingKey(Scope.FLOW, key.owner, ENABLED.name) in settings.entries
+        consequence = Consequence.NONE if is_meant else Consequence.NO_EFFECT
+        return f"{entry.name} has no effect: {key.owner} is not enabled", consequence
     if key.scope is Scope.CLUSTER:
         if match.location in SOURCE_CONSUMER and key.owner not in {source for source, _ in flows}:
-            return f"{entry.name} has no effect: no enabled flow reads from {key.owner}"
+            return f"{entry.name} has no effect: no enabled flow reads from {key.owner}", Consequence.NO_EFFECT
         if match.location in DATA_PRODUCER and key.owner not in {target for _, target in flows}:
-            return f"{entry.name} has no effect: no enabled flow writes to {key.owner}"
-    if match.setting.kind is PATTERNS and entry.drops_backslash:
-        return f"{entry.name} is read as '{entry.value}': the file format drops single backslashes, write them twice"
-    return ""
+            return f"{entry.name} has no effect: no enabled flow writes to {key.owner}", Consequence.NO_EFFECT
+    return None
+
+
+def _dropped_backslash(entry: FileEntry, setting: Setting[object]) -> tuple[str, Consequence] | None:
+    if setting.kind is not PATTERNS or not entry.drops_backslash:
+        return None
+    text = f"{entry.name} is read as '{entry.value}': the file format drops single backslashes, write them twice"
+    return text, Consequence.ACTION
+
+
+def _is_mistake(settings: Settings, setting: Setting[object], key: SettingKey, entry: FileEntry) -> bool:
+    """Whether the place of a supported setting is probably a mistake: its value is lost, and not set where it should
+    be."""
+    if not is_of_other_client(key):
+        return is_lost(settings, setting, key, entry)
+    return (
+        is_first(settings, setting, key)
+        and is_lost(settings, setting, key, entry)
+        and not is_set_elsewhere(settings, setting, key)
+    )
+
+
+def _is_corrected(settings: Settings, key: SettingKey) -> bool:
+    """Whether the file has the right name too."""
+    right = SUPPORTED.get((catalogue.mistake(key.name) or ("", ""))[0])
+    return right is not None and is_set_elsewhere(settings, right, key)
 
 
 def _mistakes(settings: Settings, key: SettingKey, entry: FileEntry) -> Iterator[str]:
     match = catalogue.find(key.scope, key.name)
-    if match is None:
-        known = catalogue.find_in_other_scope(key.scope, key.name)
-        if known is None and not _may_be_for_own_class(settings, key):
-            yield _unknown(key, entry, settings.aliases)
-        elif known is not None and known.setting.supported:
-            yield _no_effect(settings, known.setting, key, entry)
-        return
-    if match.old_name:
+    setting = match.setting if match is not None else misplaced(key)
+    if match is not None and match.old_name:
         yield _old_name(settings, key, entry, match)
-    if not match.setting.supported:
-        return
-    if not match.supported:
-        yield _no_effect(settings, match.setting, key, entry)
-        return
+    if setting is None:
+        is_noted = catalogue.not_a_setting(key.name) or _is_corrected(settings, key)
+        if not is_noted and not _may_be_for_own_class(settings, key):
+            yield _unknown(key, entry, settings.aliases)
+    elif setting.supported and match is not None and match.supported:
+        yield from _mistakes_of_value(settings, key, entry, match)
+    elif (address := client_address(settings, key, entry)) is not None:
+        differs, text = address
+        if differs:
+            yield text
+    elif setting.supported and _is_mistake(settings, setting, key, entry):
+        yield no_effect(settings, setting, key, entry)
+
+
+def _mistakes_of_value(settings: Settings, key: SettingKey, entry: FileEntry, match: SettingMatch) -> Iterator[str]:
     yield from _overridden(settings, key, entry, match)
-    if match.setting.where is SECURITY and _PLACEHOLDER.search(entry.reveal()):
+    if match.setting.where is SECURITY and (placeholder := _PLACEHOLDER.search(entry.reveal())) is not None:
+        kind = "${NAME}" if placeholder[0].startswith("$") else "{{ name }}"
         yield (
-            f"{entry.name} has a ${{NAME}} that is taken as it is: replace it before the file is read, or write "
+            f"{entry.name} has a {kind} that is taken as it is: replace it before the file is read, or write "
             "${env:NAME} and config.providers = env"
         )
     if entry.is_continued:
         yield f"{entry.name} is read on in the next line, unlike by MM2: end the line with a backslash"
-    if _reports_references(settings, match.setting):
-        yield from (f"{entry.name}: {text}" for text in settings.unresolved(entry))
     if match.setting is BOOTSTRAP_SERVERS and key.scope is Scope.TOP:
         without = [
             alias for alias in settings.aliases if SettingKey(Scope.CLUSTER, alias, key.name) not in settings.entries
@@ -100,6 +194,12 @@ def _mistakes(settings: Settings, key: SettingKey, entry: FileEntry) -> Iterator
             yield f"'{entry.name}' gives {', '.join(without)} the same address: write '{better}' and so on"
     if match.setting.kind is PATTERNS and " #" in entry.reveal():
         yield f"{entry.name}: the '#' is part of the last pattern: a comment needs a line of its own"
+
+
+def _unresolved(settings: Settings, key: SettingKey, entry: FileEntry) -> Iterator[str]:
+    match = catalogue.find(key.scope, key.name)
+    if match is not None and match.supported and _reports_references(settings, match.setting):
+        yield from (f"{entry.name}: {text}" for text in settings.unresolved(entry))
 
 
 def _reports_references(settings: Settings, setting: Setting[object]) -> bool:
@@ -116,30 +216,6 @@ def _may_be_for_own_class(settings: Settings, key: SettingKey) -> bool:
     source, _, target = key.owner.partition("->")
     named = (settings.find(setting, source, target) for setting in FILTER_CLASSES)
     return any(entry is not None and ".Default" not in f".{entry.reveal().strip()}" for entry in named)
-
-
-def _no_effect(settings: Settings, setting: Setting[object], key: SettingKey, entry: FileEntry) -> str:
-    return f"'{entry.name}' has no effect: {setting.name} is read from {_read_from(settings, setting, key, entry)}"
-
-
-def _read_from(settings: Settings, setting: Setting[object], key: SettingKey, entry: FileEntry) -> str:
-    """The locations of a setting, written with the aliases of the key in question if it has any."""
-    source, target = _pair(key, settings.aliases)
-    locations = setting.where.read
-    if entry.spelling:
-        # All settings of a connector are those of a flow; those of a cluster only if no flow has them.
-        locations = tuple(location for location in locations if location.scope is Scope.FLOW) or locations[:1]
-    spelt_keys = (entry.spelt(location.key(setting.name, source, target)) for location in locations)
-    keys = [f"'{spelt_key}'" for spelt_key in dict.fromkeys(spelt_keys)]
-    return keys[0] if len(keys) == 1 else f"{', '.join(keys[:-1])} or {keys[-1]}"
-
-
-def _pair(key: SettingKey, aliases: tuple[str, ...]) -> tuple[str, str]:
-    if key.scope is Scope.FLOW:
-        source, _, target = key.owner.partition("->")
-        return source, target
-    source = key.owner or aliases[0]
-    return source, next((alias for alias in aliases if alias != source), "B")
 
 
 def _unknown(key: SettingKey, entry: FileEntry, aliases: tuple[str, ...]) -> str:

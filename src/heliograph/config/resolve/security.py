@@ -200,7 +200,7 @@ def _warnings(settings: Settings, clients: Iterable[Client]) -> Iterator[ConfigN
         if _parts(protocol)[1]:
             yield from _ignored_handlers(of)
     for entry, protocol in unused.items():
-        if entry not in used:
+        if entry not in used and entry.reveal().strip():
             yield settings.notice(entry, f"{entry.name} has no effect: security.protocol is {protocol}")
 
 

@@ -101,7 +101,8 @@ def _setting(name: str) -> tuple[Setting[object], str, str]:
             return setting, "", setting.name
     near, reason = catalogue.mistake(name) or (None, "")
     near = near or next((similar for scope in Scope if (similar := catalogue.nearest(scope, name))), None)
-    hint = f"did you mean '{near}'?" + (f" ({reason})" if reason else "") if near else "there is no such setting"
+    none = catalogue.not_a_setting(name) or "there is no such setting"
+    hint = f"did you mean '{near}'?" + (f" ({reason})" if reason else "") if near else none
     raise ConfigError(f"unknown setting '{name}': {hint}")
 
 
