@@ -27,7 +27,6 @@ from heliograph.model.ledger_records import (
     about,
     from_record,
     page_data,
-    to_index,
     to_record,
 )
 from heliograph.model.pages import NOT_HERE, Page
@@ -87,8 +86,7 @@ class Ledger:
         states, fills = [], {}
         for partition, target in partitions.items():
             for mirror_id, state in self.states.get(partition, {}).items():
-                packed = state.excerpt(partition, mirror_id, target, _AROUND)
-                states.append((packed.key, to_index(packed)))
+                states.append(state.excerpt(partition, mirror_id, target, _AROUND))
                 if filled_before := state.intervals.filled_before:
                     fills[partition, mirror_id] = filled_before
         return Handed(self._topic_id, self.next_offset, frozenset(partitions), tuple(states), fills)

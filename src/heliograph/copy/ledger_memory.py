@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from heliograph.copy.ledger_state import Handed, LedgerState
 from heliograph.model.intervals import Intervals
-from heliograph.model.ledger_records import PAGES, JournalEntry, Packed, from_index
+from heliograph.model.ledger_records import PAGES, JournalEntry, Packed
 from heliograph.model.pages import IN_INDEX, Page
 from heliograph.model.partitions import TopicPartition
 
@@ -21,8 +21,7 @@ class LedgerMemory:
         self.only = None if handed is None else set(handed.partitions)  # None: all partitions
         self.pages: dict[int, bytes] = {}  # by offset
         self.knows_gaps = False  # whether some mirrors have, or had, the source's offsets
-        for record in () if handed is None else handed.states:
-            packed = from_index(*record)
+        for packed in () if handed is None else handed.states:
             state = LedgerState.of(packed, self.pages)
             assert handed is not None
             state.intervals.fills_elsewhere = handed.fills.get((packed.partition, packed.mirror_id), 0)

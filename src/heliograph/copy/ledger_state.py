@@ -80,5 +80,5 @@ class Handed:
     topic_id: str
     next_offset: int
     partitions: frozenset[TopicPartition]
-    states: tuple[tuple[bytes, bytes], ...]  # as records of the index
+    states: tuple[Packed, ...]
     fills: Mapping[tuple[TopicPartition, str], int] = field(default_factory=dict)  # see Intervals.filled_before

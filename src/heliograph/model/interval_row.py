@@ -102,6 +102,8 @@ class IntervalRow:
         return self._starts
 
     def _columns(self, page: Page) -> Columns:
+        if page.location == IN_INDEX:
+            return page.columns()
         data = page.data or self._loaded.get(page.location)
         if data is None:
             raise NotLoaded(page)

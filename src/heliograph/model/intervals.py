@@ -14,7 +14,7 @@ from heliograph.model import translation
 from heliograph.model.columns import Columns, with_first
 from heliograph.model.interval import Interval
 from heliograph.model.interval_row import IntervalRow, NotLoaded
-from heliograph.model.pages import NOT_HERE, Page, cut, page_of
+from heliograph.model.pages import NOT_HERE, Page, cut, page_in_memory
 from heliograph.model.translation import ForeignRange
 
 __all__ = ["NO_END", "ForeignRange", "Interval", "Intervals", "NotLoaded"]
@@ -175,7 +175,7 @@ class Intervals(IntervalRow):
         until = min(len(self), start + most)
         pages = [Page(self.at(0), self.at(start - 1), start, NOT_HERE)] if start else []
         around = [self.at(number) for number in range(start, until)]
-        pages += map(page_of, cut(around, self.page_size) if around else [])
+        pages += map(page_in_memory, cut(around, self.page_size) if around else [])
         if until < len(self):
             pages.append(Page(self.at(until), self.at(len(self) - 1), len(self) - until, NOT_HERE))
         return pages

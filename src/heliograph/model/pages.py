@@ -29,8 +29,8 @@ _LEVEL = 1  # level 9 makes pages 3 % smaller and takes ten times as long
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Where consecutive intervals are stored: at an offset of the ledger's pages partition, or in `data`. The random
-    `tag` makes the key of the record unique."""
+    """Where consecutive intervals are stored: at an offset of the ledger's pages partition, in `data`, or as `first` if
+    that is the only one. The random `tag` makes the key of the record unique."""
 
     first: Interval
     last: Interval
@@ -40,7 +40,12 @@ class Page:
     tag: int = 0
 
     def columns(self) -> Columns:
-        return unpack(self.data, self.first)
+        return unpack(self.data, self.first) if self.data else columns_of([self.first])
+
+
+def page_in_memory(intervals: Sequence[Interval]) -> Page:
+    """Never written: most partitions have a single interval, for which packing costs more than it saves."""
+    return page_of(intervals) if len(intervals) > 1 else Page(intervals[0], intervals[0], 1)
 
 
 def page_of(intervals: Sequence[Interval]) -> Page:

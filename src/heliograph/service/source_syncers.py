@@ -31,6 +31,7 @@ _SYNC_INTERVAL = 5.0
 _FLUSH_INTERVAL = 60.0
 _PACK_INTERVAL = 10.0
 _PRUNE_INTERVAL = 3600.0
+_FIRST_PRUNE = 60.0
 
 
 class TopicConfigSyncer(Syncer):
@@ -157,6 +158,10 @@ class LedgerPruner(Syncer):
         super().__init__(_PRUNE_INTERVAL)
         self._flow = flow
         self._packer = packer
+
+    async def wait_until_ready(self) -> None:
+        """At a start there is more urgent work."""
+        await asyncio.sleep(_FIRST_PRUNE)
 
     async def run(self) -> None:
         count = await self._packer.prune()
