@@ -193,8 +193,8 @@ def test_the_offsets_of_a_standalone_worker_are_not_read(tmp_path: Path) -> None
     assert offsets(deployment) == ConnectOffsets()
     (warning,) = deployment.warnings
     assert str(warning) == (
-        f"{tmp_path}/worker.properties:2: offset.storage.file.filename: the offsets of a standalone worker are not read: "
-        "its mirrors are not taken over"
+        f"{tmp_path}/worker.properties:2: offset.storage.file.filename: the offsets of a standalone worker are not "
+        "read: its mirrors are not taken over"
     )
 
 

@@ -45,8 +45,8 @@ def refused(text: str) -> str:
     [
         (
             "A->B.transforms = mask\nA->B.transforms.mask.type = x\n",
-            "mm2.properties:5: A->B.transforms: 'mask' cannot be applied: records would be copied with all that it masks "
-            "or drops. Remove it, or set A->B.heliograph.ignore.transforms = true to copy records as they are",
+            "mm2.properties:5: A->B.transforms: 'mask' cannot be applied: records would be copied with all that it "
+            "masks or drops. Remove it, or set A->B.heliograph.ignore.transforms = true to copy records as they are",
         ),
         ("transforms = mask\n", "mm2.properties:5: transforms: 'mask' cannot be applied"),
         ("transforms = mask\nheliograph.ignore.transforms = false\n", "set heliograph.ignore.transforms = true"),
