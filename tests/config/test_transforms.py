@@ -9,6 +9,8 @@ import pytest
 
 from heliograph.config import ConfigError, load
 from heliograph.config.resolve.posted import connector, flow_of
+from heliograph.config.show.plugin_definitions import problems
+from heliograph.model.flow import CHECKPOINT, SOURCE
 
 from .files import MINIMAL, deployment, flow, notes, warnings
 
@@ -117,6 +119,11 @@ def test_transforms_of_a_posted_connector_are_refused() -> None:
     with pytest.raises(ConfigError) as raised:
         flow_of([connector("s", CONNECTOR)], {}, None)
     assert str(raised.value).startswith("connector s: transforms: 'mask, route' cannot be applied")
+    config = CONNECTOR | {"name": "s"}
+    (text,) = problems(SOURCE, config)["transforms"]
+    assert text.startswith("transforms: 'mask, route' cannot be applied")
+    assert problems(SOURCE, config | {"heliograph.ignore.transforms": "true"}) == {}
+    assert problems(CHECKPOINT, config) == {}
     made = flow_of([connector("s", CONNECTOR | {"heliograph.ignore.transforms": "true"})], {}, None)
     assert made.flow is not None
     assert "'mask, route' is not applied" in made.warnings[0]
