@@ -45,7 +45,7 @@ def read_all(paths: Sequence[str | os.PathLike[str]]) -> Settings:
     errors.raise_collected()
     if workers and not read:
         raise worker.alone(workers[0])
-    return join(", ".join(os.fspath(path) for path in paths), worker.connect(read, next(iter(workers), None)))
+    return join(", ".join(os.fspath(path) for path in paths), worker.with_workers(read, next(iter(workers), None)))
 
 
 def is_worker_file(path: str | os.PathLike[str]) -> bool:

@@ -32,9 +32,7 @@ _DEFAULTS = {
 def read_connector(read: Resource, table: Table) -> None:
     """Adds the connector; or a warning, if it is none of MirrorMaker 2's."""
     spec = read.spec(table)
-    name, worker = _metadata(table)
-    if not name:
-        raise read.error(table.line, "no metadata.name")
+    name, worker = _metadata(read, table)
     read.check(spec, "spec.", ("class", *CONNECTOR_FIELDS), ignored_strimzi_fields("connector"))
     check_auto_restart(read, spec, "spec.")
     given = {
@@ -47,7 +45,7 @@ def read_connector(read: Resource, table: Table) -> None:
 
 def read_connect(read: Resource, table: Table) -> None:
     spec = read.spec(table)
-    name, _ = _metadata(table)
+    name, _ = _metadata(read, table)
     known = ("bootstrapServers", "config", "tls", "authentication", "build", "plugins", *WORKER)
     is_stopped = read.check_pods(spec, known)
     config = config_of(read, spec, "spec.")
@@ -61,10 +59,12 @@ def read_connect(read: Resource, table: Table) -> None:
     read.workers[name] = Worker(read.file, {**defaults, **of_producer, **config, **own}, is_stopped)
 
 
-def _metadata(table: Table) -> tuple[str, str]:
-    """The name of the resource, and that of the `KafkaConnect` in its labels; empty if it has none."""
+def _metadata(read: Resource, table: Table) -> tuple[str, str]:
+    """The name of the resource, and that of the `KafkaConnect` in its labels, which is empty if it has none."""
     field = table.get("metadata")
     metadata = field.value if field is not None and isinstance(field.value, Table) else Table(())
+    if not metadata.text("name"):
+        raise read.error(table.line, "no metadata.name")
     labels = metadata.get("labels")
     label = labels.value.text(_LABEL) if labels is not None and isinstance(labels.value, Table) else ""
     return metadata.text("name"), label

@@ -47,7 +47,7 @@ def worker_of(file: str, entries: Iterable[FileEntry]) -> Worker:
     return Worker(file, {entry.key: entry for entry in entries})
 
 
-def connect(files: Sequence[ConnectorFile], worker: Worker | None) -> list[ConnectorFile]:
+def with_workers(files: Sequence[ConnectorFile], worker: Worker | None) -> list[ConnectorFile]:
     """Gives every connector the settings of its workers; `worker` is that of a worker's file, if there is one."""
     named = {name: known for read in files for name, known in read.workers.items()}
     return [_connected(read, named, worker) for read in files]
@@ -62,11 +62,10 @@ def _connected(read: ConnectorFile, named: Mapping[str, Worker], worker: Worker 
         if own is not None:
             connectors.append(with_worker(connector, own))
             extra |= for_all(own, connector.target)
-            warnings += _other_cluster(connector, own)
-            warnings += [notice for notice in _offsets_in_a_file(own) if notice not in warnings]
-        else:
-            connectors.append(connector)
-        if connector.worker and own is None:
+            warnings += (*_other_cluster(connector, own), *_offsets_in_a_file(own))
+            continue
+        connectors.append(connector)
+        if connector.worker:
             text = (
                 f"{connector.label}: the KafkaConnect {connector.worker} is not in these files: give it, too, to take "
                 "over mirrors of MirrorMaker 2"
