@@ -13,7 +13,17 @@ from heliograph.cli import app
 from heliograph.control.principals import Principal, principals
 from heliograph.control.required_acls import Existing, Feature, names_of, needs
 from heliograph.model.acl import GROUP, LITERAL, PREFIXED, TOPIC, Grant, Resource, fewest, resources_of
-from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow, Groups, KeptOffsets, OffsetSyncs, TopicSync
+from heliograph.model.flow import (
+    HEARTBEAT,
+    SOURCE,
+    Cluster,
+    ConnectOffsets,
+    Flow,
+    Groups,
+    KeptOffsets,
+    OffsetSyncs,
+    TopicSync,
+)
 from heliograph.model.names import NameFilter
 from heliograph.model.policy import IdentityReplicationPolicy
 from heliograph.model.secret import Secret
@@ -121,6 +131,12 @@ def test_each_feature_adds_its_own() -> None:
     assert more(replace(ONLY_COPYING, kept_offsets=KeptOffsets(NameFilter(("orders-kept",))))) == {
         "B: Delete on topic A.orders-kept",
         "B: Write on transactional-id heliograph.A->B.*",
+    }
+    assert more(replace(ONLY_COPYING, connect_offsets=ConnectOffsets("offsets", "copy", "workers", "states"))) == {
+        "B: Read on topic offsets",
+        "B: Write on topic offsets",
+        "B: Describe on group workers",
+        "B: Read on topic states",
     }
     groups = replace(ONLY_COPYING, parts=FLOW.parts - {HEARTBEAT}, groups=replace(FLOW.groups, sync_every=None))
     checkpoints = {f"B: {op} on topic A.checkpoints.internal" for op in ("Create", "DescribeConfigs", "Read", "Write")}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heliograph.config import ConfigError
 from heliograph.config.read.connect_json import connectors
 from heliograph.config.read.joining import join
-from heliograph.config.read.strimzi import resources
+from heliograph.config.read.kubernetes import resources
 from heliograph.config.read.tree import json_tree, yaml_trees
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.show.convert import FORMATS, convert

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 from heliograph.cli import app
 from heliograph.config import load
 from heliograph.config.read.formats import read_all
+from heliograph.model.flow import ConnectOffsets
 
 from .files import MINIMAL
 
@@ -237,7 +239,9 @@ def test_what_is_converted_can_be_read_again(file: Path, tmp_path: Path, form: s
     assert converted.exit_code == 0
     other = tmp_path / f"other.{ending}"
     other.write_text(converted.stdout)
-    assert load(other).flows == load(file).flows
+    # Strimzi's MM2 stores its offsets elsewhere.
+    offsets = ConnectOffsets()
+    assert [replace(flow, connect_offsets=offsets) for flow in load(other).flows] == list(load(file).flows)
 
 
 @pytest.mark.parametrize(("form", "ending"), [("properties", "properties"), ("connect", "json"), ("strimzi", "yaml")])

@@ -158,8 +158,8 @@ def test_disabled_connectors_do_not_run(tmp_path: Path) -> None:
     assert flow.parts == {SOURCE}
     paused = {**connector("Checkpoint"), "initial_state": "PAUSED"}
     deployment = read(tmp_path, [connector("Source"), paused])
-    assert deployment.flows == (flow,)
-    assert [note.text for note in deployment.notes] == ["connector my-checkpoint is paused or stopped: it does not run"]
+    assert deployment.running_flows == (flow,)
+    assert [note.text for note in deployment.notes] == ["connector my-checkpoint is paused: it does not run"]
     assert "every connector has 'enabled' set to false" in error(tmp_path, connector("Source", enabled="false"))
     # MM2's heartbeat connector pays no heed to it.
     assert read(tmp_path, three(enabled="false")).heartbeat_only_flows[0].parts == {HEARTBEAT}

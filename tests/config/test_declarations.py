@@ -239,10 +239,14 @@ def test_exactly_these_settings_are_supported() -> None:
         "heartbeats.topic.replication.factor",
         "heliograph.buffer.memory",
         "heliograph.compiled.code",
+        "heliograph.ignore.transforms",
         "heliograph.join",
         "heliograph.lease.seconds",
         "heliograph.max.bytes.per.second",
         "heliograph.mm2.connector",
+        "heliograph.mm2.group",
+        "heliograph.mm2.offsets.topic",
+        "heliograph.mm2.status.topic",
         "heliograph.notify.webhook",
         "heliograph.offsets",
         "heliograph.on.data.loss",
@@ -330,6 +334,7 @@ def test_exactly_these_settings_are_supported() -> None:
         "topic.filter.class",
         "topics",
         "topics.exclude",
+        "transforms",
         "use.defaults.from",
     ]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from heliograph.config import ConfigError, Deployment, load
 from heliograph.config.read.formats import read_all
-from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
+from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, ConnectOffsets, Flow
 from heliograph.model.secret import Secret
 from heliograph.model.security import KeyStore, OAuthLogin, PasswordLogin, Sasl, Security, Tls, TrustStore
 
@@ -90,6 +91,13 @@ A->B.topics.exclude = .*[.]tmp
 A->B.groups = shop-.*
 A->B.groups.exclude = shop-test
 """
+# Where Strimzi's workers store their state.
+STATE = ConnectOffsets(
+    "mirrormaker2-cluster-offsets",
+    "A->B.MirrorSourceConnector",
+    "mirrormaker2-cluster",
+    "mirrormaker2-cluster-status",
+)
 
 
 def read(tmp_path: Path, text: str, name: str = "mm2.yaml") -> Deployment:
@@ -113,13 +121,13 @@ def test_a_v1_resource_with_a_source_connector_alone(tmp_path: Path) -> None:
     deployment = read(tmp_path, V1)
     (flow,) = deployment.flows
     (bare,) = properties(SAME[: SAME.index("B.producer")] + "A->B.enabled = true\n").flows
-    assert flow == Flow(bare.source, bare.target, frozenset({SOURCE}))
+    assert flow == Flow(bare.source, bare.target, frozenset({SOURCE}), connect_offsets=STATE)
     assert (deployment.heartbeat_only_flows, deployment.warnings, deployment.notes) == ((), (), ())
 
 
 def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) -> None:
     deployment = read(tmp_path, V1BETA2)
-    assert deployment.flows == properties(SAME).flows
+    assert deployment.flows == tuple(replace(flow, connect_offsets=STATE) for flow in properties(SAME).flows)
     assert deployment.flows[0].parts == {SOURCE, CHECKPOINT, HEARTBEAT}
     assert deployment.heartbeat_only_flows == ()
     assert texts(tmp_path, deployment.warnings) == [
@@ -131,7 +139,6 @@ def test_a_v1beta2_resource_is_the_same_as_its_mm2_properties(tmp_path: Path) ->
         "mm2.yaml:7: spec.replicas is ignored: Spark's executors do the work: see --master and --conf",
         "mm2.yaml:15: spec.clusters[1].config.config.storage.replication.factor is ignored: only `heliograph serve` "
         "stores its state in such topics, and it reads them from the worker's file",
-        "mm2.yaml:22: spec.mirrors[0].sourceConnector.autoRestart is ignored: Heliograph always restarts what fails",
     ]
 
 
@@ -156,14 +163,6 @@ def test_several_documents_make_one_deployment(tmp_path: Path) -> None:
     deployment = read(tmp_path, f"{V1}---\n{back}---\n{user}")
     assert [flow.name for flow in deployment.flows] == ["A->B", "B->A"]
     assert [note.text for note in deployment.notes] == ["a resource of kind KafkaUser is ignored"]
-
-
-@pytest.mark.parametrize("off", ["pause: true", "state: paused", "state: stopped"])
-def test_a_paused_connector_does_not_run(tmp_path: Path, off: str) -> None:
-    text = V1 + f"      checkpointConnector:\n        {off}\n"
-    deployment = read(tmp_path, text)
-    assert deployment.flows[0].parts == {SOURCE}
-    assert "spec.mirrors[0].checkpointConnector is paused or stopped: it does not run" in deployment.notes[0].text
 
 
 def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> None:

@@ -191,6 +191,24 @@ def test_a_flow_starts_changes_and_ends_when_it_is_not_wanted(world: World, in_v
     in_virtual_time(main())
 
 
+def test_a_flow_that_is_paused_at_the_start_prepares_nothing(world: World, in_virtual_time: Run) -> None:
+    async def main() -> None:
+        supervisor = world.supervisor(replace(FLOW, parts=frozenset()))
+        world.unreachable = True
+        await supervisor.prepare(until_caught_up=True)
+        running = asyncio.create_task(supervisor.run(nothing))
+        await a_moment()
+        assert (world.new_lines(), supervisor.trouble) == ([], "")
+        world.unreachable = False
+        supervisor.want(FLOW)
+        await a_moment()
+        assert set(world.new_lines()) == {"syncers 0 start", "new runner", "copying starts"}
+        supervisor.want(None)
+        await running
+
+    in_virtual_time(main())
+
+
 def test_a_paused_flow_has_no_connections_and_gets_others_when_it_resumes(world: World, in_virtual_time: Run) -> None:
     async def main() -> None:
         supervisor = world.supervisor()

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heliograph.cli.acl_formats import as_json, commands, kafka_users
-from heliograph.cli.choice import choose, loaded
+from heliograph.cli.choice import WorkerFile, choose, loaded
 from heliograph.cli.screen import FILES, counted, fail
 from heliograph.control.principals import Principal
 from heliograph.service import acl_report
@@ -45,6 +45,7 @@ def acls(
     check: Annotated[
         bool, typer.Option("--check", help="Connect as FILE says, and show which of the ACLs are there.")
     ] = False,
+    worker: WorkerFile = None,
     json_output: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print the ACLs that each flow of FILE needs on each cluster, for what it is configured to do, and no others.
@@ -58,7 +59,7 @@ def acls(
 
     Example: heliograph acls mm2.properties --check
     """
-    deployment = loaded(file)
+    deployment = loaded(file, worker)
     flows, unknown = choose(deployment, flow, None)
     if unknown is not None:
         fail(f"{deployment.file} has no flow {unknown}; there are {', '.join(flow.name for flow in flows)}", 2)

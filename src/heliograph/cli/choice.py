@@ -2,22 +2,45 @@
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from heliograph.cli.screen import fail
-from heliograph.config import ConfigError, Deployment, load
+from heliograph.config import ConfigError, Deployment, load_all
+from heliograph.config.read.formats import is_worker_file
 from heliograph.model.flow import Flow
 
 T = TypeVar("T")
 
+WorkerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--worker",
+        metavar="FILE",
+        help="The connect-distributed.properties of the workers that ran the connectors: says where MM2's offsets are.",
+        show_default=False,
+    ),
+]
 
-def loaded(file: Path) -> Deployment:
+
+def with_worker(files: Sequence[Path], worker: Path | None) -> list[Path]:
+    """All files of the deployment. Exits if `worker` is not the file of a Connect worker."""
+    if worker is None:
+        return list(files)
     try:
-        return load(file)
+        if not is_worker_file(worker):
+            fail(f"--worker {worker}: this is not the file of a Connect worker, which has group.id", 2)
+    except ConfigError as error:
+        fail(f"--worker {error}", 2)
+    return [*files, worker]
+
+
+def loaded(file: Path, worker: Path | None) -> Deployment:
+    try:
+        return load_all(with_worker([file], worker))
     except ConfigError as error:
         fail(str(error), 2)
 

@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from heliograph.cli.choice import WorkerFile, with_worker
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment
 from heliograph.config.declare import catalogue
@@ -39,6 +41,7 @@ def config(
         list[Path],
         typer.Argument(metavar="FILE...", help=FILES, show_default=False),
     ],
+    worker: WorkerFile = None,
     key: Annotated[
         str | None,
         typer.Option("--explain", metavar="KEY", help="Show where the value of a setting comes from, for each flow."),
@@ -62,7 +65,7 @@ def config(
         fail("--explain and --to cannot be combined", 2)
     try:
         # Secrets may be on the machines that run this, and not here.
-        document = dataclasses.replace(read_all(files), may_lack_secrets=True)
+        document = dataclasses.replace(read_all(with_worker(files, worker)), may_lack_secrets=True)
         deployment = assemble(document)
         if key is not None:
             explanation = explain(document, deployment, key)
@@ -114,7 +117,7 @@ def described(document: Settings, deployment: Deployment) -> list[str]:
         lines.append(f"  {cluster.alias}: {', '.join(addresses(cluster)) or _unresolved_address(document, cluster)}")
         lines += [f"    {name} = {value}" for name, value in _settings_of(document, cluster)]
     for flow in deployment.flows:
-        lines += ["", *_flow(flow)]
+        lines += ["", *_flow(flow, deployment.paused_parts(flow))]
     for beat in deployment.heartbeat_only_flows:
         every = _every(beat.heartbeats.every)
         lines += ["", f"{beat.name}: writes heartbeats only, {every}"]
@@ -136,8 +139,12 @@ def _settings_of(document: Settings, cluster: Cluster) -> list[tuple[str, str]]:
     ]
 
 
-def _flow(flow: Flow) -> list[str]:
-    parts = [description for part, description in _PARTS.items() if part in flow.parts]
+def _flow(flow: Flow, paused: Collection[str]) -> list[str]:
+    parts = [
+        f"{description} (not now: paused or stopped)" if part in paused else description
+        for part, description in _PARTS.items()
+        if part in flow.parts
+    ]
     rows = [
         ("topics", _names(flow.topics)),
         ("mirror of 'x'", f"'{flow.mirror_name('x')}', by {_policy(flow.policy)}"),

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.choice import answers, choose, loaded
+from heliograph.cli.choice import WorkerFile, answers, choose, loaded
 from heliograph.cli.screen import FILES, counted, fail, number
 from heliograph.model.flow import Flow
 from heliograph.service.group_report import (
@@ -34,6 +34,7 @@ def groups(
     flow: Annotated[str | None, typer.Argument(metavar="FLOW", help="Such as 'A->B', in quotes.")] = None,
     group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Show every partition of this group.")] = None,
     sync: Annotated[bool, typer.Option("--sync", help="First translate and sync once, now. This writes.")] = False,
+    worker: WorkerFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show the consumer groups of each flow's source: committed offsets, their position in the mirrors, the offsets on
@@ -47,7 +48,7 @@ def groups(
 
     Example: heliograph groups mm2.properties 'A->B' billing --sync
     """
-    deployment = loaded(file)
+    deployment = loaded(file, worker)
     flows, name = choose(deployment, flow, group)
     try:
         reports = asyncio.run(_look(flows, name, sync))

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from heliograph.cli.choice import answers, choose, loaded
+from heliograph.cli.choice import WorkerFile, answers, choose, loaded
 from heliograph.cli.screen import FILES, age, counted, fail
 from heliograph.service.offset_report import FlowOffsets, NoSuchTopic, PartitionOffsets, look_at_offsets
 from heliograph.wire.errors import WireError
@@ -26,6 +26,7 @@ def offsets(
     topic: Annotated[
         str | None, typer.Argument(metavar="TOPIC", help="A topic, by its own name or its mirror's.")
     ] = None,
+    worker: WorkerFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show start and end of every partition on source and mirror, and how far the mirror is behind.
@@ -36,7 +37,7 @@ def offsets(
 
     Example: heliograph offsets mm2.properties 'A->B' orders
     """
-    deployment = loaded(file)
+    deployment = loaded(file, worker)
     flows, name = choose(deployment, flow, topic)
     try:
         reports = asyncio.run(

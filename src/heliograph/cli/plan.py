@@ -16,8 +16,7 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
     """Reads both clusters of every flow, and changes nothing."""
 
     async def ask() -> list[FlowPlan]:
-        flows = (*deployment.flows, *deployment.heartbeat_only_flows)
-        return list(await asyncio.gather(*(plan_flow(flow, deployment.flows) for flow in flows)))
+        return list(await asyncio.gather(*(plan_flow(flow, deployment.flows) for flow in deployment.running_flows)))
 
     plans = asyncio.run(ask())
     if as_json:
@@ -27,6 +26,10 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
         typer.echo(f"{plan.flow}:")
         for line in _lines(plan) or ["nothing to create, change or copy"]:
             typer.echo(f"  {line}")
+    running = {plan.flow for plan in plans}
+    for flow in deployment.all_flows:
+        if flow.name not in running:
+            typer.echo(f"{flow.name}:\n  does not run: its connectors are paused or stopped")
     typer.echo("Nothing was changed.")
 
 

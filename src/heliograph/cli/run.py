@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from heliograph.cli.choice import WorkerFile, with_worker
 from heliograph.cli.json_log import LogFormat
 from heliograph.cli.plan import show_plan
 from heliograph.cli.screen import FILES, fail, log_console, set_up_logging
@@ -35,8 +36,9 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
-from heliograph.control.takeover import StillRunning
+from heliograph.control.mm2_workers import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
+from heliograph.model.flow import SOURCE
 from heliograph.model.rest_settings import RestOptions, RestSettings
 from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import OpenListener, RestServer
@@ -81,6 +83,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the resu
 
 def run(
     files: Files,
+    worker: WorkerFile = None,
     until_caught_up: UntilCaughtUp = False,
     plan: Plan = False,
     rest: Rest = None,
@@ -109,6 +112,7 @@ def run(
     if trace is not None:
         settings |= {f"spark.executorEnv.{FILE_VARIABLE}": str(_new_trace(trace))}
     options = rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users)
+    files = with_worker(files, worker)
     document, deployment = _load(files, verbose)
     if plan:
         try:
@@ -116,6 +120,8 @@ def run(
         except (StillRunning, WireError) as error:
             fail(f"{deployment.file}: {error}", 1)
         return
+    if deployment.stopped and not deployment.running_flows:
+        fail(f"{deployment.file}: nothing is to run: spec.replicas is 0", 2)
     if no_rest or (until_caught_up and rest is None):
         options = dataclasses.replace(options, addresses=())
     rest_settings, is_default = _rest(document, options)
@@ -225,7 +231,11 @@ async def _main(
     worker = Worker(serving[0].address if serving else "heliograph")
     connectors = Connectors(running, worker, allowed=rest.allowed)
     of_files = FileFlows(files, document, deployment, connectors)
-    log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
+    copying = [flow.name for flow in running.copying()]
+    if copying:
+        log.info("mirroring %s; starting Spark", ", ".join(copying))
+    else:
+        log.info("no records are copied: there is no source connector that is to run")
     server = None
     if serving:
         target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
@@ -238,7 +248,9 @@ async def _main(
     finally:
         refreshing.cancel()
         await asyncio.gather(refreshing, return_exceptions=True)
-    return running.status(), [f"{flow} {partition}" for flow, partition in running.behind()]
+    behind = [f"{flow} {partition}" for flow, partition in running.behind()]
+    behind += [f"{flow.name}, which is paused" for flow in deployment.flows if SOURCE in deployment.paused_parts(flow)]
+    return running.status(), behind
 
 
 def _targets(running: Supervisor) -> list[Storage]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from heliograph.cli.choice import WorkerFile, with_worker
 from heliograph.cli.remote import show_connectors
 from heliograph.cli.rest_client import DEFAULT, Ca, Cert, Credentials, Key, Rest, RestClient, client
 from heliograph.cli.screen import FILES, fail, flow_table, number
@@ -25,6 +26,7 @@ def status(
         list[Path] | None,
         typer.Argument(metavar="FILE...", help=f"{FILES} Without FILE: ask --rest.", show_default=False),
     ] = None,
+    worker: WorkerFile = None,
     rest: Rest = DEFAULT,
     ca: Ca = None,
     cert: Cert = None,
@@ -46,7 +48,7 @@ def status(
         _ask(client(rest, ca, cert, key, credentials), as_json)
         return
     try:
-        deployment = load_all(files)
+        deployment = load_all(with_worker(files, worker))
     except ConfigError as error:
         fail(str(error), 2)
     try:

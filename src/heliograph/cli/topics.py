@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from heliograph.cli.choice import WorkerFile, with_worker
 from heliograph.cli.screen import FILES, fail
 from heliograph.config import ConfigError, Deployment, load_all
 from heliograph.control.internal_topic_setup import InternalTopic, look_up
@@ -16,6 +17,7 @@ from heliograph.wire.errors import WireError
 
 def topics(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)],
+    worker: WorkerFile = None,
     commands: Annotated[
         bool,
         typer.Option("--commands", help="Print the commands that create the missing topics, for an administrator."),
@@ -28,7 +30,7 @@ def topics(
     Example: heliograph topics mm2.properties --commands
     """
     try:
-        deployment = load_all(files)
+        deployment = load_all(with_worker(files, worker))
     except ConfigError as error:
         fail(str(error), 2)
     try:

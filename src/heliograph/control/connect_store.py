@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from heliograph.control.internal_topic_setup import ensure_storage_topics
-from heliograph.control.takeover import StillRunning, until_empty
+from heliograph.control.mm2_workers import StillRunning, until_empty
 from heliograph.model.connect_records import Pair, Stored, config_record, deleted_records, stale_keys, state_records
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import own_topic, partition_for, read_all, write

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from heliograph.control.internal_topic_setup import InternalTopic, internal_topics
 from heliograph.control.mm2_offsets import offsets_topic
+from heliograph.control.mm2_workers import workers_group
 from heliograph.control.offset_syncs import syncs_topic
-from heliograph.control.takeover import workers_group
 from heliograph.copy.gap_filler import transactional_id_prefix
 from heliograph.model.acl import (
     ALTER,
@@ -290,6 +290,8 @@ def _mm2_rows(flow: Flow, names: Names) -> Iterator[_Row]:
     offsets = _topic(offsets_topic(flow))
     yield Feature.TAKE_OVER, target, offsets, (READ,)
     yield Feature.TAKE_OVER, target, (Resource(GROUP, workers_group(flow)),), (DESCRIBE,)
+    if flow.connect_offsets.status_topic:
+        yield Feature.TAKE_OVER, target, _topic(flow.connect_offsets.status_topic), (READ,)
     yield Feature.TAKE_OVER, _DRIVER[not flow.offset_syncs.on_target], _topic(syncs_topic(flow)), (READ,)
     yield Feature.TAKE_OVER, source, names.topics, (READ,)
     yield Feature.TAKE_OVER, target, names.mirrors, (READ,)

@@ -15,6 +15,7 @@ from functools import partial
 from heliograph.control.config_sync import FAITHFUL
 from heliograph.control.mirror_end import ForeignMirror, Mm2Position, end_in_source, foreign_offsets
 from heliograph.control.mm2_offsets import mm2_offsets, mm2_was_here
+from heliograph.control.mm2_workers import wait_for_mm2_to_stop
 from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.log_access import batches_at
@@ -25,9 +26,7 @@ from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.partitions import MirrorPartition, TopicPartition, producer_id
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
-from heliograph.wire.consumer_groups import DEAD, EMPTY, group_states
-from heliograph.wire.coordinators import GROUP, coordinators
-from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
+from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import own_topic, read_kind
 from heliograph.wire.topic_requests import change_configs, describe_configs
@@ -35,12 +34,7 @@ from heliograph.wire.topic_requests import change_configs, describe_configs
 log = logging.getLogger(__name__)
 
 _CONCURRENT_PARTITIONS = 8
-_SESSION_TIMEOUT = 30.0  # of a Connect worker: 10 s by default
 _TRANSACTION_TIMEOUT = 70.0  # 60 s by default
-
-
-class StillRunning(Exception):
-    """MirrorMaker 2, or a Connect worker, is running for the same flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ async def take_over(
     if not partitions or not await mm2_was_here(flow, target):
         return outcome  # offset syncs, if there are any, may be ours
     if not dry:
-        await _wait_for_mm2_to_stop(flow, target)
+        await wait_for_mm2_to_stop(flow, target)
     noted = await _mm2_positions(flow, source, target)
     # By topic: an MM2 that was killed early may have no offsets yet for some partitions.
     topics = {topic for topic, _partition in noted}
@@ -142,40 +136,6 @@ def log_take_over(flow: Flow, outcome: TakeOverResult) -> None:
 
 
 # --- MM2's own state ----------------------------------------------------------------------------------------------
-
-
-def workers_group(flow: Flow) -> str:
-    """The group of MM2's workers on the target."""
-    return flow.connect_offsets.group or f"{flow.source.alias}-mm2"
-
-
-async def _wait_for_mm2_to_stop(flow: Flow, target: ClusterClient) -> None:
-    """A worker that was killed stays in its group until its session times out."""
-    group = workers_group(flow)
-    # Without Describe on it, a group is not listed, as if MM2 did not run.
-    coordinator = (await coordinators(target, [group], GROUP))[group]
-    if isinstance(coordinator, BrokerError) and coordinator.forbidden:
-        raise coordinator
-    if state := await until_empty(target, group, f"{flow.name}: waiting for MirrorMaker 2 to stop"):
-        raise StillRunning(
-            f"MirrorMaker 2 is still running for {flow.name} (its group {group} on {flow.target.alias} is in state "
-            f"{state}): stop it first, two cannot write to the same mirrors"
-        )
-
-
-async def until_empty(client: ClusterClient, group: str, waiting: str) -> str:
-    """Waits until a group has no members, for as long as killed members stay in it. Returns its state if it still has
-    some, else an empty string."""
-    deadline = time.monotonic() + _SESSION_TIMEOUT
-    waited = False
-    while (state := (await group_states(client, [group]))[group]) not in (EMPTY, DEAD):
-        if time.monotonic() > deadline:
-            return state
-        if not waited:
-            log.info("%s (its group %s is %s)", waiting, group, state)
-            waited = True
-        await asyncio.sleep(0.5)
-    return ""
 
 
 async def _mm2_positions(flow: Flow, source: ClusterClient, target: ClusterClient) -> dict[TopicPartition, Mm2Position]:

@@ -108,9 +108,11 @@ class LedgerMemory:
         for states in self.states.values():
             for state in states.values():
                 state.packed = None
-                loaded = [page for page in state.intervals.pages if page.data or page.location in self.pages]
-                state.intervals.use_pages(
-                    [replace(page, location=IN_INDEX, data=page.data or self.pages[page.location]) for page in loaded],
-                    state.intervals.tail,
-                )
+                here = {IN_INDEX: b"", **self.pages}
+                loaded = [
+                    replace(page, location=IN_INDEX, data=page.data or here[page.location])
+                    for page in state.intervals.pages
+                    if page.data or page.location in here
+                ]
+                state.intervals.use_pages(loaded, state.intervals.tail)
         self.pages.clear()

@@ -141,7 +141,10 @@ def _filling_is_unfinished(facts: PartitionFacts, end: _MirrorEnd, _policies: Po
 def _origin_is_unknown(facts: PartitionFacts, end: _MirrorEnd, _policies: Policies) -> Blocked | None:
     if end.interval is not None or facts.mirror_end == 0:
         return None
-    how = "delete the mirror to copy it again, or use another mirror name"
+    how = (
+        "if MirrorMaker 2 on a Connect cluster has written them, give the file of its worker (--worker) or set "
+        "heliograph.mm2.offsets.topic; else delete the mirror to copy it again, or use another mirror name"
+    )
     if facts.has_earlier_mirror:
         how = "it was deleted and created again, perhaps while a batch was in flight; delete it once more"
     text = f"the mirror holds {facts.mirror_end} records that the ledger has no entry for; {how}"

@@ -88,6 +88,27 @@ def status_key(name: str, task: int | None = None) -> bytes:
     return f"status-connector-{name}".encode() if task is None else f"status-task-{name}-{task}".encode()
 
 
+def connector_states(records: Mapping[bytes, bytes | None], name: str) -> tuple[str, set[str]]:
+    """The state of a connector, empty if it has none, and those of its tasks, from the latest record of every key."""
+    own = _state_in(records.get(status_key(name)))
+    prefix = status_key(name, 0)[:-1]
+    tasks = {_state_in(value) for key, value in records.items() if _is_task(key, prefix)}
+    return own, tasks - {""}
+
+
+def _is_task(key: bytes, prefix: bytes) -> bool:
+    """Another connector's name may begin with this one's."""
+    return key.startswith(prefix) and key[len(prefix) :].isdigit()
+
+
+def _state_in(value: bytes | None) -> str:
+    try:
+        fields = json.loads(value) if value is not None else None
+    except ValueError:
+        return ""
+    return str(fields.get("state", "")) if isinstance(fields, dict) else ""
+
+
 def stale_keys(keys: Iterable[bytes], kept: Iterable[bytes]) -> list[Pair]:
     """Tombstones for the statuses among `keys` that are not in `kept`."""
     wanted = set(kept)

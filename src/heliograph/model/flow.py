@@ -139,12 +139,14 @@ class Heartbeats:
 
 @dataclass(frozen=True, slots=True)
 class ConnectOffsets:
-    """Where MM2 stores its source offsets: the topic on the target and the connector's name; and the group of its
-    workers. Empty fields: as in MM2's dedicated mode."""
+    """Where MM2 stores its source offsets: the topic on the target and the connector's name; and how to see whether it
+    runs: the group of its workers, and the topic with the states of connectors. Without that topic, it runs as long as
+    the group has members. Empty fields: as in MM2's dedicated mode."""
 
     topic: str = ""
     connector: str = "MirrorSourceConnector"
     group: str = ""
+    status_topic: str = ""
 
 
 # The parts of a flow, named after MM2's connectors.

@@ -50,6 +50,7 @@ class Connectors(ConnectorView):
         self._allowed = allowed
         offsets = ConnectOffsets(worker.offsets_topic, group=worker.group) if worker.offsets_topic else None
         self._builder = FlowBuilder(worker.settings, offsets)
+        self._file_states: dict[str, str] = {}
         self._changing = asyncio.Lock()
 
     # --- where they come from -------------------------------------------------------------------------------
@@ -64,11 +65,14 @@ class Connectors(ConnectorView):
             log.error("connector %s does not run: %s", name, reason)
 
     def adopt(self, document: Settings, deployment: Deployment) -> None:
-        """The connectors of a file replace all others. What is paused stays paused."""
-        before = self._wanted
-        self._wanted = {}
+        """The connectors of a file replace all others. A state that was set by a request stays, unless the file has
+        another one than before."""
+        before, states_before = self._wanted, self._file_states
+        self._wanted, self._file_states = {}, {}
         for connector in projected(document, deployment.all_flows):
-            state = before[connector.name].state if connector.name in before else RUNNING
+            state = self._file_states[connector.name] = connector.state
+            if connector.name in before and states_before.get(connector.name) == state:
+                state = before[connector.name].state
             config = {"name": connector.name} | connector.whole_config()
             self._wanted[connector.name] = WantedConnector(config, state, is_projection=True)
         self._builder.use_file(deployment.all_flows)

@@ -11,6 +11,7 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.resolve.rotation import digest, read_again, with_unreloaded
+from heliograph.model.flow import SOURCE
 from heliograph.service.connectors import Connectors
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,8 @@ class FileFlows:
             return
         for warning in deployment.warnings:
             log.warning("%s", warning)
-        log.info("%s reloaded: mirroring %s", deployment.file, ", ".join(flow.name for flow in deployment.flows))
+        copying = ", ".join(flow.name for flow in deployment.running_flows if SOURCE in flow.parts)
+        log.info("%s reloaded: mirroring %s", deployment.file, copying or "nothing")
         self._keep(document, deployment, values)
         self._connectors.adopt(document, deployment)
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 from heliograph.control.internal_topic_setup import MissingTopics
-from heliograph.control.takeover import StillRunning
+from heliograph.control.mm2_workers import StillRunning
 from heliograph.engine.spark import SparkFailed
 from heliograph.model.flow import SOURCE, Flow
 from heliograph.model.ledger_records import NewerFormat
@@ -61,6 +61,8 @@ class FlowSupervisor:
     async def prepare(self, until_caught_up: bool) -> None:
         """Everything but starting, before the first `run`. Raises what fails."""
         assert self.wanted is not None
+        if not self.wanted.parts:
+            return
         with flow_scope(self.name):
             self._clients = FlowClients(self.wanted)
             self.syncing.syncers = await self._prepared_syncers(self.wanted, self._clients)

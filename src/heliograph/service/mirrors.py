@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Collection, Mapping
 
+from heliograph.control.mm2_workers import StillRunning
 from heliograph.control.preserve_check import why_not_preserved
-from heliograph.control.takeover import StillRunning, log_take_over, take_over
+from heliograph.control.takeover import log_take_over, take_over
 from heliograph.control.topic_sync import TopicSyncResult, sync_topics
 from heliograph.model.acl import single_names
 from heliograph.model.flow import Flow

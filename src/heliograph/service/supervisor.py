@@ -132,8 +132,8 @@ class Supervisor:
         if self._stays:
             self._spark.start()
             return
-        flows = [supervisor.wanted for supervisor in self.deployed.values() if supervisor.wanted is not None]
-        await _reach_clusters(flows)
+        wanted = (supervisor.wanted for supervisor in self.deployed.values())
+        await _reach_clusters([flow for flow in wanted if flow is not None and flow.parts])
         if self.copying():
             self._spark.start()
         await run_all(supervisor.prepare(self._until_caught_up) for supervisor in self.deployed.values())

@@ -101,6 +101,8 @@ CONFIG_PROPERTIES_EXCLUDE = _setting(
     old_name="config.properties.blacklist",
 )
 
+TRANSFORMS = _setting("transforms", NAMES, "")
+
 # Heliograph's own.
 PARTS = _setting("heliograph.parts", subset(*_PARTS), _PARTS)
 PARTITIONS = _setting("heliograph.partitions", kinds.PARTITIONS, "source")
@@ -116,6 +118,10 @@ LEASE_SECONDS = _setting("heliograph.lease.seconds", decimal(1, 600), _MODEL.lea
 MAX_BYTES_PER_SECOND = _setting("heliograph.max.bytes.per.second", whole(0, 2**50), _MODEL.max_bytes_per_second)
 RAISE_MIRROR_LIMITS = _setting("heliograph.raise.mirror.limits", BOOL, _MODEL.may_raise_limits)
 MM2_CONNECTOR = _setting("heliograph.mm2.connector", TEXT, _MODEL.connect_offsets.connector)
+MM2_OFFSETS_TOPIC = _setting("heliograph.mm2.offsets.topic", TEXT, _MODEL.connect_offsets.topic)
+MM2_GROUP = _setting("heliograph.mm2.group", TEXT, _MODEL.connect_offsets.group)
+MM2_STATUS_TOPIC = _setting("heliograph.mm2.status.topic", TEXT, _MODEL.connect_offsets.status_topic)
+IGNORE_TRANSFORMS = _setting("heliograph.ignore.transforms", BOOL, False)
 NOTIFY_WEBHOOK = _setting("heliograph.notify.webhook", kinds.WEBHOOK, "", locations.TOP)
 ON_DATA_LOSS = _setting("heliograph.on.data.loss", _POLICY, _MODEL.policies.data_loss)
 ON_RECREATED_TOPIC = _setting("heliograph.on.recreated.topic", _POLICY, _MODEL.policies.recreated_topic)

@@ -6,6 +6,7 @@ from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read.connector import ConnectorFile, from_config
 from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.tree import Node, Table
+from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED
 from heliograph.model.secret import Secret
 
 
@@ -18,9 +19,10 @@ def connectors(file: str, tree: Node, stem: str) -> ConnectorFile:
             fallback = name or config.text("name") or (stem if number == 0 else f"{stem}-{number + 1}")
             owner = f"connector {fallback}"
             read.warnings += _warnings(file, owner, wrapper, config)
-            runs = wrapper.text("initial_state").upper() not in ("PAUSED", "STOPPED")
+            initial = wrapper.text("initial_state").upper()
+            state = initial if initial in (PAUSED, STOPPED) else RUNNING
             with read.errors:
-                read.add(from_config(file, owner, given_values(file, f"{owner}: ", config), runs=runs))
+                read.add(from_config(file, owner, given_values(file, f"{owner}: ", config), state=state))
     return read
 
 

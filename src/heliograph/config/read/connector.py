@@ -7,6 +7,7 @@ from heliograph.config.declare.kinds import ALIASES
 from heliograph.config.declare.plugins import MIRROR_PACKAGE
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.entry import FileEntry, SettingKey
+from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
 CLASSES = {
@@ -20,8 +21,9 @@ _OWNER = "connector "
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """`given` are its settings by name. `owner` is what messages call it; `path` is in front of its keys there. `runs`
-    is whether it is started at all, whatever `enabled` says."""
+    """`given` are its settings by name. `owner` is what messages call it; `path` is in front of its keys there. `state`
+    is the one that it is to have, whatever `enabled` says. `worker` is the name of its Connect cluster, as Strimzi has
+    one; empty: that of the worker's file, if there is one; None: its settings say where Connect stores its state."""
 
     file: str
     owner: str
@@ -30,16 +32,17 @@ class Connector:
     target: str
     given: Mapping[str, FileEntry]
     path: str = ""
-    runs: bool = True
+    state: str = RUNNING
     spelling: tuple[tuple[str, str], ...] = ()
+    worker: str | None = ""
 
     def entry(self, name: str, key: SettingKey | None = None) -> FileEntry:
         given = self.given[name]
         return replace(
             given,
             key=name if key is None else key.key(),
-            file=self.file,
-            owner=self.owner,
+            file=given.file or self.file,
+            owner="" if given.file else self.owner,
             written=given.written or self.path + name,
             spelling=self.spelling,
         )
@@ -66,10 +69,20 @@ class Connector:
         return self.owner or self.path.removesuffix(".config.")
 
 
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The settings of the workers of a Connect cluster, by name. `is_stopped`: it has no workers for now."""
+
+    file: str
+    given: Mapping[str, FileEntry]
+    is_stopped: bool = False
+
+
 @dataclass(slots=True)
 class ConnectorFile:
     """What one file adds to a deployment of connectors. `extra` are settings of clusters beside the connectors' own;
-    `errors` are about connectors that cannot be read."""
+    `errors` are about connectors that cannot be read; `workers` are Connect clusters by name; `stopped` are about
+    resources of which nothing is to run."""
 
     file: str
     connectors: list[Connector] = field(default_factory=list)
@@ -77,6 +90,8 @@ class ConnectorFile:
     warnings: list[ConfigNotice] = field(default_factory=list)
     notes: list[ConfigNotice] = field(default_factory=list)
     errors: ErrorCollector = field(default_factory=ErrorCollector)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    stopped: list[ConfigNotice] = field(default_factory=list)
 
     def add(self, read: Connector | ConfigNotice) -> None:
         if isinstance(read, Connector):
@@ -97,7 +112,7 @@ def part_of_class(connector_class: str) -> str | None:
 
 
 def from_config(
-    file: str, owner: str, given: Mapping[str, FileEntry], *, runs: bool = True
+    file: str, owner: str, given: Mapping[str, FileEntry], *, state: str = RUNNING, worker: str = ""
 ) -> Connector | ConfigNotice:
     """The connector of a config; a notice if it is not one of MM2's, because a directory may contain others too."""
     connector_class = given.get("connector.class", FileEntry(0, "connector.class", ""))
@@ -110,7 +125,7 @@ def from_config(
     if source is None:
         raise ConfigError(f"{position(file, connector_class.line)}: {owner}: no source.cluster.alias")
     pair = (source.reveal().strip(), target.reveal().strip() if target else "target")
-    connector = Connector(file, owner, part, *pair, given, runs=runs, spelling=_spelling(*pair))
+    connector = Connector(file, owner, part, *pair, given, state=state, spelling=_spelling(*pair), worker=worker)
     errors = ErrorCollector()
     for side, alias in connector.sides:
         with errors:

@@ -18,6 +18,7 @@ from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import USUAL_PROVIDERS, declared_providers, references
 from heliograph.config.read.settings import Settings
+from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
 # All connectors of a flow must agree on these, because topic names depend on them.
@@ -82,6 +83,12 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
             if connector.name
         },
         errors=errors.errors,
+        states={
+            (connector.source, connector.target, connector.part): connector.state
+            for connector in connectors
+            if connector.state != RUNNING
+        },
+        stopped=tuple(notice for read in files for notice in read.stopped),
     )
 
 
@@ -208,10 +215,10 @@ def _enabled(owner: str, parts: Parts, notes: list[ConfigNotice]) -> dict[Settin
         enabled = True
         if ENABLED.name in connector.given and part != HEARTBEAT:
             enabled = Settings(connector.file, {}, {}).parse(ENABLED, connector.entry(ENABLED.name))
-        if not connector.runs:
-            text = f"{connector.label} is paused or stopped: it does not run"
+        if connector.state != RUNNING:
+            text = f"{connector.label} is {connector.state.lower()}: it does not run"
             notes.append(ConfigNotice(0, "", text, connector.file, Consequence.ACTION))
-        if enabled and connector.runs:
+        if enabled:
             running.append(part)
     if not running:
         return _of_flow(owner, ENABLED, "false") | _of_flow(owner, supported.EMIT_HEARTBEATS_ENABLED, "false")

@@ -6,27 +6,14 @@ from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope
 from heliograph.config.read.entry import FileEntry
 
-_CONVERTERS = {"key.converter", "value.converter"}
-_STORAGE = {"config.storage.topic", "offset.storage.topic", "status.storage.topic"}
-_STANDALONE = "offset.storage.file.filename"
 _BROKER = {"broker.id", "node.id", "log.dirs", "zookeeper.connection.timeout.ms", "process.roles"}
 _CLIENT = {"bootstrap.servers", "zookeeper.connect"}
 _MM2 = "an mm2.properties has 'clusters = A, B' and an address for each, 'A.bootstrap.servers = host:9092'"
 
 
 def what_it_is(entries: Mapping[str, FileEntry]) -> str:
-    """For a file without `clusters`."""
+    """For a file without `clusters` that is not a worker's."""
     keys = entries.keys()
-    if _STANDALONE in keys:
-        return (
-            "this is the file of a standalone Connect worker, without flows: give the files of its connectors instead, "
-            "the other arguments of connect-standalone.sh"
-        )
-    if keys & _STORAGE or keys >= _CONVERTERS | {"bootstrap.servers"}:
-        return (
-            "this is the file of a Connect worker, without flows: `heliograph serve` runs with it and takes connectors "
-            "over REST; `heliograph run` takes the connectors' own files"
-        )
     if keys & _BROKER:
         return f"this is the file of a broker: {_MM2}"
     if keys & _CLIENT and sum(map(_is_of_client, keys)) * 2 >= len(keys):

@@ -25,7 +25,8 @@ T = TypeVar("T")
 class Settings:
     """`warnings` and `notes` are about the format; `resolve/review.py` adds those about the settings. `errors` were
     found while reading: they are raised together with those of values. `replaced` are entries that a later one of the
-    same key has replaced; `names` are those of connectors, by source, target and part. `may_lack_secrets`: what
+    same key has replaced; `names` are those of connectors, by source, target and part; `states` are those of connectors
+    that are not to run, and `stopped` are about resources of which nothing is to run. `may_lack_secrets`: what
     references refer to may be on another machine, as nothing is to run here."""
 
     file: str
@@ -38,6 +39,8 @@ class Settings:
     names: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     may_lack_secrets: bool = False
     errors: tuple[str, ...] = ()
+    states: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    stopped: tuple[ConfigNotice, ...] = ()
 
     @property
     def is_of_connectors(self) -> bool:

@@ -1,21 +1,24 @@
-"""Strimzi's `KafkaMirrorMaker2` resource, versions v1beta2 and v1: the connectors that its operator would create.
+"""Strimzi's `KafkaMirrorMaker2` resource, of any version: the connectors that its operator would create.
 
 Fields about pods are ignored and noted; so are Kubernetes secrets, whose content is not in the file.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from heliograph.config.declare.catalogue import ignored_strimzi_fields, unmissed_strimzi_fields
 from heliograph.config.declare.kinds import BOOL
 from heliograph.config.declare.locations import Scope
+from heliograph.config.declare.supported import MM2_CONNECTOR
 from heliograph.config.messages import ConfigError, ConfigNotice, Consequence, position
 from heliograph.config.read import strimzi_security
 from heliograph.config.read.connect_json import given_values
-from heliograph.config.read.connector import Connector, ConnectorFile, class_name
+from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile, Worker, class_name
 from heliograph.config.read.entry import FileEntry, SettingKey
 from heliograph.config.read.tree import Field, Node, Table
+from heliograph.config.read.worker import with_worker
+from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
 KIND = "KafkaMirrorMaker2"
@@ -36,6 +39,15 @@ WORKER = {
     "statusStorageTopic": "status.storage.topic",
     "offsetStorageTopic": "offset.storage.topic",
 }
+# In v1 a resource must have these fields.
+WORKER_DEFAULTS = {
+    "groupId": "mirrormaker2-cluster",
+    "configStorageTopic": "mirrormaker2-cluster-configs",
+    "statusStorageTopic": "mirrormaker2-cluster-status",
+    "offsetStorageTopic": "mirrormaker2-cluster-offsets",
+}
+CONNECTOR_FIELDS = ("tasksMax", "pause", "state", "config", "autoRestart")
+_STATES = ("running", "paused", "stopped")
 _CLUSTER = ("alias", "bootstrapServers", "config", "tls", "authentication")
 
 
@@ -58,6 +70,33 @@ class Resource(ConnectorFile):
                 hint = f"did you mean '{path}{near[0]}'?" if near else "it is ignored"
                 self.warnings.append(ConfigNotice(tree_field.line, name, f"unknown field '{name}': {hint}", self.file))
 
+    def check_pods(self, spec: Table, known: tuple[str, ...]) -> bool:
+        """Checks the fields of `spec`, those about pods included. Returns whether there are to be none."""
+        ignored = ignored_strimzi_fields("resource")
+        replicas = spec.get("replicas")
+        is_stopped = replicas is not None and str(replicas.value).strip() == "0"
+        if is_stopped and replicas is not None:
+            del ignored["replicas"]
+            text = (
+                "spec.replicas is 0, which is Strimzi's way to stop: nothing of this resource runs; to run it with "
+                "Heliograph, set it to 1 or more here"
+            )
+            self.stopped.append(ConfigNotice(replicas.line, "spec.replicas", text, self.file))
+        self.check(spec, "spec.", (*known, "replicas"), ignored)
+        return is_stopped
+
+    def spec(self, table: Table) -> Table:
+        """The `spec` of a resource. Raises `ConfigError` if there is none, or the resource's version is unknown."""
+        self.check(table, "", ("apiVersion", "kind", "metadata", "spec", "status"))
+        version = table.get("apiVersion")
+        if version is None or version.value not in VERSIONS:
+            line, text = (version.line, version.value) if version else (table.line, "")
+            raise self.error(line, f"apiVersion: '{text}' is not one of {', '.join(VERSIONS)}")
+        field = table.get("spec")
+        if field is None or not isinstance(field.value, Table):
+            raise self.error(field.line if field else table.line, "no spec")
+        return field.value
+
     def error(self, line: int, text: str) -> ConfigError:
         return ConfigError(f"{position(self.file, line)}: {text}")
 
@@ -69,47 +108,9 @@ class _Cluster:
     table: Table
 
 
-def is_resource(tree: Node) -> bool:
-    return isinstance(tree, Table) and tree.get("kind") is not None and tree.get("apiVersion") is not None
-
-
-def resources(file: str, trees: tuple[Node, ...]) -> Resource:
-    """All resources of a file together; those of other kinds are ignored. Raises `ConfigError` if there is nothing."""
-    read = Resource(file)
-    for table in _tables(trees):
-        kind = table.text("kind")
-        if kind == KIND:
-            with read.errors:
-                _resource(read, table)
-        else:
-            text = f"a resource of kind {kind} is ignored"
-            read.notes.append(ConfigNotice(table.line, "kind", text, file, Consequence.NONE))
-    if not read.connectors:
-        read.errors.raise_collected()
-        raise ConfigError(f"{file}: no {KIND} with a connector is in it")
-    return read
-
-
-def _tables(trees: tuple[Node, ...]) -> Iterator[Table]:
-    for tree in trees:
-        items = tree.get("items") if isinstance(tree, Table) and tree.text("kind").endswith("List") else None
-        if items is not None and isinstance(items.value, tuple):
-            yield from _tables(items.value)
-        elif isinstance(tree, Table):
-            yield tree
-
-
-def _resource(read: Resource, table: Table) -> None:
-    read.check(table, "", ("apiVersion", "kind", "metadata", "spec", "status"))
-    version = table.get("apiVersion")
-    if version is None or version.value not in VERSIONS:
-        line, text = (version.line, version.value) if version else (table.line, "")
-        raise read.error(line, f"apiVersion: '{text}' is not one of {', '.join(VERSIONS)}")
-    spec_field = table.get("spec")
-    if spec_field is None or not isinstance(spec_field.value, Table):
-        raise read.error(spec_field.line if spec_field else table.line, "no spec")
-    spec = spec_field.value
-    read.check(spec, "spec.", ("connectCluster", "clusters", "target", "mirrors"), ignored_strimzi_fields("resource"))
+def read_resource(read: Resource, table: Table) -> None:
+    spec = read.spec(table)
+    is_stopped = read.check_pods(spec, ("connectCluster", "clusters", "target", "mirrors"))
     clusters: dict[str, _Cluster] = {}
     for number, node in enumerate(_list(read, spec, "clusters")):
         with read.errors:
@@ -119,17 +120,23 @@ def _resource(read: Resource, table: Table) -> None:
     if (field := spec.get("target")) is not None:
         target = _cluster(read, field.value, "spec.target.")
         clusters[target.alias] = target
+    workers = None
+    if (connect := spec.get("connectCluster")) is not None:
+        workers = clusters.get(str(connect.value))
+        if workers is None:
+            text = f"spec.connectCluster: '{connect.value}' is not in spec.clusters"
+            read.errors.add(read.error(connect.line, text))
     mirrors = _list(read, spec, "mirrors")
     if not mirrors:
         raise read.error(spec.line, "spec.mirrors: there is no mirror")
+    first = len(read.connectors)
     for number, mirror in enumerate(mirrors):
         with read.errors:
             if not isinstance(mirror, Table):
                 raise read.error(spec.line, f"spec.mirrors[{number}]: a mirror is an object")
-            _mirror(read, mirror, f"spec.mirrors[{number}].", clusters, target)
-    connect = spec.get("connectCluster")
-    if connect is not None and connect.value not in clusters:
-        raise read.error(connect.line, f"spec.connectCluster: '{connect.value}' is not in spec.clusters")
+            _mirror(read, mirror, f"spec.mirrors[{number}].", clusters, target, workers)
+    if is_stopped:
+        read.connectors[first:] = [replace(connector, state=STOPPED) for connector in read.connectors[first:]]
 
 
 def _list(read: Resource, table: Table, name: str) -> tuple[Node, ...]:
@@ -151,7 +158,14 @@ def _cluster(read: Resource, node: Node, path: str) -> _Cluster:
     return _Cluster(node.text("alias"), path, node)
 
 
-def _mirror(read: Resource, table: Table, path: str, clusters: dict[str, _Cluster], target: _Cluster | None) -> None:
+def _mirror(
+    read: Resource,
+    table: Table,
+    path: str,
+    clusters: dict[str, _Cluster],
+    target: _Cluster | None,
+    workers: _Cluster | None,
+) -> None:
     known = ("sourceCluster", "targetCluster", "source", *FIELDS.values(), *PATTERNS, *_OLD_PATTERNS)
     read.check(table, path, known)
     inline = table.get("source")
@@ -164,10 +178,12 @@ def _mirror(read: Resource, table: Table, path: str, clusters: dict[str, _Cluste
     # The target's config is that of Connect's workers, as `B.x` in an mm2.properties.
     _add_worker(read, target)
     common = _of_cluster(read, source, "source") | _of_cluster(read, target, "target")
+    worker = _worker(read, workers or target)
     for part, name in FIELDS.items():
         if (field := table.get(name)) is not None:
             with read.errors:
-                _connector(read, field, f"{path}{name}.", part, (source, target), common, patterns)
+                connector = _connector(read, field, f"{path}{name}.", part, (source, target), common, patterns)
+                read.connectors.append(with_worker(connector, worker))
 
 
 def _named(read: Resource, table: Table, path: str, side: str, clusters: dict[str, _Cluster]) -> _Cluster:
@@ -188,10 +204,10 @@ def _patterns(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
             warning = f"'{path}{old}' {text} '{path}{new}'"
             read.warnings.append(ConfigNotice(field.line, f"{path}{old}", warning, read.file))
     old_patterns = {old: PATTERNS[new] for old, new in _OLD_PATTERNS.items()}
-    return _values(table, path, old_patterns) | _values(table, path, PATTERNS)
+    return values(table, path, old_patterns) | values(table, path, PATTERNS)
 
 
-def _values(table: Table, path: str, names: Mapping[str, str]) -> dict[str, FileEntry]:
+def values(table: Table, path: str, names: Mapping[str, str]) -> dict[str, FileEntry]:
     """The fields that mean settings, by the settings' names."""
     return {
         setting: FileEntry(field.line, setting, str(field.value), written=f"{path}{name}")
@@ -203,18 +219,18 @@ def _values(table: Table, path: str, names: Mapping[str, str]) -> dict[str, File
 def _of_cluster(read: Resource, cluster: _Cluster, side: str) -> dict[str, FileEntry]:
     """A cluster's settings as its connectors have them; `_add_worker` adds the target's `config`."""
     table, path = cluster.table, cluster.path
-    own = _config(read, table, path)
+    own = config_of(read, table, path)
     security, notes = strimzi_security.settings(read.file, cluster.alias, table, path, own.keys())
     read.notes += [note for note in notes if note not in read.notes]
     given = {
-        **_values(table, path, {"alias": "alias", "bootstrapServers": "bootstrap.servers"}),
+        **values(table, path, {"alias": "alias", "bootstrapServers": "bootstrap.servers"}),
         **security,
         **(own if side == "source" else {}),
     }
     return {f"{side}.cluster.{name}": value for name, value in given.items()}
 
 
-def _config(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
+def config_of(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
     field = table.get("config")
     if field is None:
         return {}
@@ -223,8 +239,15 @@ def _config(read: Resource, table: Table, path: str) -> dict[str, FileEntry]:
     return given_values(read.file, "", field.value, f"{path}config.")
 
 
+def _worker(read: Resource, cluster: _Cluster) -> Worker:
+    """The workers of the resource, which store their state in this cluster."""
+    defaults = {name: FileEntry(0, name, WORKER_DEFAULTS[field]) for field, name in WORKER.items()}
+    config = config_of(read, cluster.table, cluster.path)
+    return Worker(read.file, {**defaults, **config, **values(cluster.table, cluster.path, WORKER)})
+
+
 def _add_worker(read: Resource, target: _Cluster) -> None:
-    given = _config(read, target.table, target.path) | _values(target.table, target.path, WORKER)
+    given = config_of(read, target.table, target.path) | values(target.table, target.path, WORKER)
     spelling = ((f"{target.alias}.", f"{target.path}config."),)
     for name, entry in given.items():
         key = SettingKey(Scope.CLUSTER, target.alias, name)
@@ -239,37 +262,58 @@ def _connector(
     clusters: tuple[_Cluster, _Cluster],
     common: dict[str, FileEntry],
     patterns: dict[str, FileEntry],
-) -> None:
+) -> Connector:
     table = field.value if isinstance(field.value, Table) else Table((), field.line)
-    read.check(table, path, ("tasksMax", "pause", "state", "config"), ignored_strimzi_fields("connector"))
+    read.check(table, path, CONNECTOR_FIELDS, ignored_strimzi_fields("connector"))
+    check_auto_restart(read, table, path)
     given = {
         "name": FileEntry(field.line, "name", path),
         "connector.class": FileEntry(field.line, "connector.class", class_name(part)),
         **common,
-        **_config(read, table, path),
+        **config_of(read, table, path),
         **patterns,
-        **_values(table, path, {"tasksMax": "tasks.max"}),
+        **values(table, path, {"tasksMax": "tasks.max"}),
     }
     source, target = clusters
+    if part == SOURCE:
+        name = f"{source.alias}->{target.alias}.{CLASSES[part]}"
+        given.setdefault(MM2_CONNECTOR.name, FileEntry(0, MM2_CONNECTOR.name, name))
     spelling = (
         *((f"{cluster.alias}.bootstrap.servers", f"{cluster.path}bootstrapServers") for cluster in clusters),
         (f"{source.alias}->{target.alias}.", f"{path}config."),
         *((f"{cluster.alias}.", f"{cluster.path}config.") for cluster in clusters),
     )
-    runs = _runs(read, table, path)
+    state = connector_state(read, table, path)
     pair = (source.alias, target.alias)
-    read.connectors.append(Connector(read.file, "", part, *pair, given, f"{path}config.", runs, spelling))
+    return Connector(read.file, "", part, *pair, given, f"{path}config.", state, spelling, worker=None)
 
 
-def _runs(read: Resource, table: Table, path: str) -> bool:
+def check_auto_restart(read: Resource, table: Table, path: str) -> None:
+    """What fails is always tried again, as with `autoRestart`: only a limit has no effect."""
+    field = table.get("autoRestart")
+    options = field.value if field is not None and isinstance(field.value, Table) else Table(())
+    read.check(options, f"{path}autoRestart.", ("enabled", "maxRestarts"))
+    for option in options.fields:
+        if option.name == "maxRestarts" or str(option.value).lower() == "false":
+            name = f"{path}autoRestart.{option.name}"
+            text = (
+                f"{name} has no effect: what fails is always tried again, a stopped partition with every lease; write "
+                f"'{path}state: stopped' to keep the connector from running"
+            )
+            read.notes.append(ConfigNotice(option.line, name, text, read.file))
+
+
+def connector_state(read: Resource, table: Table, path: str) -> str:
+    """As Connect names it. `pause` is the old way to write it, and counts only without `state`."""
     pause, state = table.get("pause"), table.get("state")
-    if state is not None and state.value not in ("running", "paused", "stopped"):
-        raise read.error(state.line, f"{path}state: '{state.value}' is not one of running, paused, stopped")
+    if state is not None and state.value not in _STATES:
+        raise read.error(state.line, f"{path}state: '{state.value}' is not one of {', '.join(_STATES)}")
+    paused = False
     if pause is not None:
         try:
             paused = BOOL.parse(str(pause.value))
         except ValueError as error:
             raise read.error(pause.line, f"{path}pause: '{pause.value}' {error}") from None
-        if paused and state is None:
-            return False
-    return state is None or state.value == "running"
+    if state is None:
+        return PAUSED if paused else RUNNING
+    return str(state.value).upper()

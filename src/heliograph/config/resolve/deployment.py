@@ -4,7 +4,7 @@ Every supported value is checked first, in the order of the file; then clusters 
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
@@ -14,9 +14,9 @@ from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve import review, security
+from heliograph.config.resolve import review, security, transforms
 from heliograph.config.resolve.flows import build_cluster, build_flow
-from heliograph.model.flow import HEARTBEAT, Cluster, Flow
+from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow
 
 _ONLY_HEARTBEAT = frozenset({HEARTBEAT})
 
@@ -24,7 +24,9 @@ _ONLY_HEARTBEAT = frozenset({HEARTBEAT})
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What a file configures. `flows` are the enabled ones; `heartbeat_only_flows` only write heartbeats, as MM2 does
-    for every pair of clusters. `warnings` are probably mistakes; `notes` are about settings that have no effect."""
+    for every pair of clusters. `warnings` are probably mistakes; `notes` are about settings that have no effect.
+    `states` are those of connectors that are not to run now, by source, target and part; `stopped` are about resources
+    of which nothing is to run."""
 
     file: str
     clusters: dict[str, Cluster]
@@ -33,10 +35,21 @@ class Deployment:
     warnings: tuple[ConfigNotice, ...] = ()
     notes: tuple[ConfigNotice, ...] = ()
     webhook: str = field(default="", repr=False)
+    states: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    stopped: tuple[ConfigNotice, ...] = ()
 
     @property
     def all_flows(self) -> tuple[Flow, ...]:
         return *self.flows, *self.heartbeat_only_flows
+
+    @property
+    def running_flows(self) -> tuple[Flow, ...]:
+        """All flows, with the parts that are to run now, if there are any."""
+        flows = (replace(flow, parts=flow.parts - self.paused_parts(flow)) for flow in self.all_flows)
+        return tuple(flow for flow in flows if flow.parts)
+
+    def paused_parts(self, flow: Flow) -> frozenset[str]:
+        return frozenset(part for part in flow.parts if (flow.source.alias, flow.target.alias, part) in self.states)
 
 
 def load(path: str | os.PathLike[str]) -> Deployment:
@@ -80,6 +93,10 @@ def _assemble(
                 enabled.append(build_flow(settings, *pair, errors))
             elif _emits_heartbeats(settings, *pair):
                 heartbeat_only.append(replace(build_flow(settings, *pair, errors), parts=_ONLY_HEARTBEAT))
+    for built in enabled:
+        with errors:
+            if SOURCE in built.parts:
+                warnings += transforms.check(settings, built.source.alias, built.target.alias)
     errors.raise_collected()
     for built in (*heartbeat_only, *enabled):
         for end in (built.source, built.target):
@@ -93,9 +110,11 @@ def _assemble(
         clusters,
         tuple(flow for flow in enabled if flow.parts != _ONLY_HEARTBEAT),
         (*(flow for flow in enabled if flow.parts == _ONLY_HEARTBEAT), *heartbeat_only),
-        sorted_notices(warnings),
+        sorted_notices(dict.fromkeys(warnings)),
         sorted_notices((*settings.notes, *review.notes(settings, pairs))),
         settings.get(supported.NOTIFY_WEBHOOK, "", ""),
+        settings.states,
+        settings.stopped,
     )
 
 

@@ -57,9 +57,10 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
             read.get(supported.HEARTBEATS_FACTOR),
         ),
         connect_offsets=flow.ConnectOffsets(
-            read.if_set(supported.OFFSET_STORAGE_TOPIC),
+            read.get(supported.MM2_OFFSETS_TOPIC) or read.if_set(supported.OFFSET_STORAGE_TOPIC),
             read.get(supported.MM2_CONNECTOR),
-            read.if_set(supported.GROUP_ID),
+            read.get(supported.MM2_GROUP) or read.if_set(supported.GROUP_ID),
+            read.get(supported.MM2_STATUS_TOPIC),
         ),
         reading=_reading(read),
         writing=flow.Writing(

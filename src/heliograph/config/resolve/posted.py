@@ -6,15 +6,15 @@ Connectors of one pair of clusters make one flow, whatever other connectors ther
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import hide, is_literal_secret, is_secret
+from heliograph.config.declare.supported import MM2_CONNECTOR, MM2_GROUP, MM2_OFFSETS_TOPIC, MM2_STATUS_TOPIC
 from heliograph.config.messages import ConfigError, ConfigNotice, shown_notes
-from heliograph.config.read.connector import Connector, ConnectorFile, from_config, part_of_class
-from heliograph.config.read.entry import FileEntry, SettingKey, top_key
+from heliograph.config.read.connector import Connector, ConnectorFile, Worker, from_config, part_of_class
+from heliograph.config.read.entry import FileEntry
 from heliograph.config.read.joining import join
+from heliograph.config.read.worker import for_all
 from heliograph.config.resolve.deployment import assemble
-from heliograph.config.resolve.worker_file import FOR_CONNECTORS
-from heliograph.model.flow import ConnectOffsets, Flow
+from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
 from heliograph.model.secret import HIDDEN
 
 Config = Mapping[str, str]
@@ -48,28 +48,37 @@ def part_of(config: Config) -> str | None:
 
 def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOffsets | None) -> PostedFlow:
     """The flow of the connectors of one pair. `worker` are the settings of a worker's file, of which those of its
-    producer and its providers apply; `offsets` is where Connect stores source offsets. Raises `ConfigError`."""
+    producer and its providers apply; `offsets` is where Connect stores source offsets, unless a connector's own
+    settings say it. Raises `ConfigError`."""
     target = connectors[0].target
-    extra = {}
-    for name, value in worker.items():
-        if not name.startswith(FOR_CONNECTORS):
-            continue
-        is_producer = name.startswith("producer.")
-        key = SettingKey(Scope.CLUSTER, target, name) if is_producer else top_key(name)
-        extra[key] = FileEntry(0, key.key(), hide(name, value))
+    of_worker = Worker("", {name: FileEntry(0, name, hide(name, value)) for name, value in worker.items()})
+    read = ConnectorFile("", list(connectors), for_all(of_worker, target))
+    if offsets is not None:
+        read.connectors = [_with_offsets(connector, offsets) for connector in connectors]
     try:
-        deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)
+        deployment = assemble(join("", [read]), may_be_idle=True)
     except ConfigError as error:
         raise _without_file(error) from None
     flow_name = f"{connectors[0].source}->{target}"
     flow = next((flow for flow in deployment.all_flows if flow.name == flow_name), None)
-    if flow is not None and offsets is not None:
-        flow = replace(flow, connect_offsets=offsets)
     warnings, notes = (
         tuple(text.removeprefix(": ") for text in texts)
         for texts in (map(str, deployment.warnings), shown_notes(deployment.notes, verbose=True))
     )
     return PostedFlow(flow, warnings, notes)
+
+
+def _with_offsets(connector: Connector, offsets: ConnectOffsets) -> Connector:
+    if connector.part != SOURCE:
+        return connector
+    known = {
+        MM2_CONNECTOR: offsets.connector,
+        MM2_OFFSETS_TOPIC: offsets.topic,
+        MM2_GROUP: offsets.group,
+        MM2_STATUS_TOPIC: offsets.status_topic,
+    }
+    given = {setting.name: FileEntry(0, setting.name, text) for setting, text in known.items() if text}
+    return replace(connector, given={**given, **connector.given})
 
 
 def shown(config: Config) -> dict[str, str]:

@@ -10,11 +10,9 @@ from heliograph.config.declare.locations import TOP
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import (
     BOOTSTRAP_SERVERS,
-    CONFIG_PROVIDERS,
     GROUP_ID,
     LISTENERS,
     NOTIFY_WEBHOOK,
-    SECRETS_DIR,
     SECRETS_REFRESH,
     SPARK_SECURE,
 )
@@ -24,6 +22,7 @@ from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
+from heliograph.config.read.worker import FOR_CONNECTORS
 from heliograph.config.resolve.security import of_top_level
 from heliograph.model.flow import Cluster
 from heliograph.model.rest_settings import RestOptions, RestSettings
@@ -31,8 +30,6 @@ from heliograph.model.rest_settings import RestOptions, RestSettings
 T = TypeVar("T")
 _PORT = 8083
 _NO_OPTIONS = RestOptions()
-# Settings of a worker that apply to its connectors begin so.
-FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name, SECRETS_DIR.name)
 # The defaults of Connect's storage topics.
 _PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS = 3

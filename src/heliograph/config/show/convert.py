@@ -11,26 +11,27 @@ from typing import Any
 
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_literal_secret, reveal
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CONFIG_PROVIDERS
+from heliograph.config.declare.supported import (
+    BOOTSTRAP_SERVERS,
+    CONFIG_PROVIDERS,
+    EMIT_HEARTBEATS_ENABLED,
+    ENABLED,
+    MM2_CONNECTOR,
+    PARTS,
+)
 from heliograph.config.read.connector import CLASSES
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import USUAL_PROVIDERS
 from heliograph.config.read.settings import Settings
-from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER
+from heliograph.config.read.strimzi import FIELDS, KIND, PATTERNS, WORKER, WORKER_DEFAULTS
+from heliograph.config.read.worker import STATE
 from heliograph.config.resolve.deployment import Deployment
 from heliograph.config.show.projection import ProjectedConnector, connectors, default_name, left_out, of_workers
+from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import HEARTBEAT
 
 PROPERTIES, CONNECT, STRIMZI = "properties", "connect", "strimzi"
 FORMATS = (PROPERTIES, CONNECT, STRIMZI)
-
-# Strimzi's defaults; in v1 a resource must have these fields.
-_WORKER_DEFAULTS = {
-    "groupId": "mirrormaker2-cluster",
-    "configStorageTopic": "mirrormaker2-cluster-configs",
-    "offsetStorageTopic": "mirrormaker2-cluster-offsets",
-    "statusStorageTopic": "mirrormaker2-cluster-status",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def convert(settings: Settings, deployment: Deployment, form: str) -> Converted:
     settings = _without_literal_secrets(settings, declare_provider=form == PROPERTIES)
     match form:
         case "properties":
-            return Converted(_properties(settings))
+            return Converted(_properties(_without_paused(settings, deployment)), tuple(_paused(settings)))
         case "connect":
             return _connect(settings, deployment)
         case "strimzi":
@@ -95,6 +96,25 @@ def _properties(settings: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _without_paused(settings: Settings, deployment: Deployment) -> Settings:
+    """An `mm2.properties` has no place for states: what is not to run is left out."""
+    entries = dict(settings.entries)
+    for flow in deployment.all_flows:
+        paused = deployment.paused_parts(flow)
+        changed = {PARTS.name: ", ".join(part for part in CLASSES if part in flow.parts - paused)} if paused else {}
+        if paused == flow.parts:
+            changed = {ENABLED.name: "false", EMIT_HEARTBEATS_ENABLED.name: "false"}
+        for name, value in changed.items():
+            key = SettingKey(Scope.FLOW, flow.name, name)
+            entries[key] = FileEntry(0, key.key(), value)
+    return replace(settings, entries=entries)
+
+
+def _paused(settings: Settings) -> Iterator[str]:
+    for (source, target, part), state in settings.states.items():
+        yield f"{settings.file}: the {CLASSES[part]} of {source}->{target} is left out: it is {state.lower()}"
+
+
 def _escaped(text: str, is_key: bool = False) -> str:
     """As Java reads it. A space at the end is written as a code, because editors remove it."""
     escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
@@ -111,7 +131,11 @@ def _code(char: re.Match[str]) -> str:
 
 def _connect(settings: Settings, deployment: Deployment) -> Converted:
     listed = [
-        {"name": default_name(connector.source, connector.target, connector.part), "config": connector.whole_config()}
+        {
+            "name": default_name(connector.source, connector.target, connector.part),
+            "config": connector.whole_config(),
+            **({"initial_state": connector.state} if connector.state != RUNNING else {}),
+        }
         for connector in connectors(settings, deployment.all_flows)
     ]
     return Converted(
@@ -146,6 +170,7 @@ def _resource(target: str, projected: list[ProjectedConnector], workers: dict[st
         by_source.setdefault(connector.source, []).append(connector)
     of_target = _cluster(target, "target", projected)
     of_sources = {alias: _cluster(alias, "source", of_alias) for alias, of_alias in by_source.items()}
+    said = {key: workers.get(key, WORKER_DEFAULTS[name]) for name, key in WORKER.items()}
     worker = {name: workers.pop(key) for name, key in WORKER.items() if key in workers and not has_heartbeats}
     if workers:
         of_target["config"] = of_target.get("config", {}) | workers
@@ -153,11 +178,11 @@ def _resource(target: str, projected: list[ProjectedConnector], workers: dict[st
     if has_heartbeats:
         spec = {"connectCluster": target, "clusters": [*of_sources.values(), of_target]}
     else:
-        spec = {"target": of_target | _WORKER_DEFAULTS | worker}
+        spec = {"target": of_target | WORKER_DEFAULTS | worker}
     spec["mirrors"] = [
         {
             **({"sourceCluster": alias, "targetCluster": target} if has_heartbeats else {"source": of_sources[alias]}),
-            **_mirror(of_alias),
+            **_mirror([_without_state(connector, said) for connector in of_alias]),
         }
         for alias, of_alias in by_source.items()
     ]
@@ -168,6 +193,14 @@ def _resource(target: str, projected: list[ProjectedConnector], workers: dict[st
         "metadata": {"name": f"mirror-to-{name}"},
         "spec": spec,
     }
+
+
+def _without_state(connector: ProjectedConnector, said: dict[str, str]) -> ProjectedConnector:
+    """Without the place of MM2's offsets, as far as the resource says it by itself."""
+    name = default_name(connector.source, connector.target, connector.part)
+    implied = {MM2_CONNECTOR.name: name} | {of_flow: said[of_worker] for of_worker, of_flow in STATE.items()}
+    config = {key: value for key, value in connector.config.items() if implied.get(key) != reveal(value)}
+    return replace(connector, config=config)
 
 
 def _cluster(alias: str, side: str, projected: list[ProjectedConnector]) -> dict[str, Any]:
@@ -194,7 +227,7 @@ def _mirror(projected: list[ProjectedConnector]) -> dict[str, Any]:
         }
         patterns |= {names[key]: config.pop(key) for key in list(config) if key in names}
         tasks = config.pop("tasks.max", None)
-        fields: dict[str, Any] = {}
+        fields: dict[str, Any] = {"state": connector.state.lower()} if connector.state != RUNNING else {}
         if tasks is not None:
             fields["tasksMax"] = int(tasks) if tasks.strip().isdecimal() else tasks
         mirror[FIELDS[connector.part]] = fields | ({"config": config} if config else {})

@@ -8,7 +8,7 @@ from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
-from heliograph.model.flow import Cluster
+from heliograph.model.flow import Cluster, Flow
 from heliograph.model.secret import HIDDEN, Secret
 
 
@@ -17,11 +17,18 @@ def outline(settings: Settings, deployment: Deployment) -> dict[str, Any]:
     return {
         "file": deployment.file,
         "clusters": {alias: _cluster(settings, cluster) for alias, cluster in deployment.clusters.items()},
-        "flows": [{"name": flow.name, **plain(flow)} for flow in deployment.flows],
-        "beats": [{"name": flow.name, **plain(flow)} for flow in deployment.heartbeat_only_flows],
+        "flows": [_flow(deployment, flow) for flow in deployment.flows],
+        "beats": [_flow(deployment, flow) for flow in deployment.heartbeat_only_flows],
         "warnings": [str(notice) for notice in deployment.warnings],
         "notes": [str(notice) for notice in deployment.notes],
     }
+
+
+def _flow(deployment: Deployment, flow: Flow) -> dict[str, Any]:
+    """`states` has the parts that are not to run now."""
+    pair = (flow.source.alias, flow.target.alias)
+    states = {part: state for (*owner, part), state in deployment.states.items() if tuple(owner) == pair}
+    return {"name": flow.name, "states": states, **plain(flow)}
 
 
 def _cluster(settings: Settings, cluster: Cluster) -> dict[str, Any]:

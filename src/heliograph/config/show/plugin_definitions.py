@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from heliograph.config.declare import catalogue
-from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, TLS_VERSIONS, Kind
+from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, TLS_VERSIONS, Kind, split_list
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret, shown
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, read_by_others
+from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, IGNORE_TRANSFORMS, TRANSFORMS, read_by_others
 from heliograph.config.read.providers import references
-from heliograph.model.flow import HEARTBEAT
+from heliograph.config.resolve.transforms import named, refusal
+from heliograph.model.flow import HEARTBEAT, SOURCE
 
 _REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
 _BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task.index", "task.class"})
@@ -97,4 +98,7 @@ def problems(part: str, config: Mapping[str, str]) -> dict[str, list[str]]:
                 definition.kind.parse(value)
             except ValueError as reason:
                 errors[name] = [f"Invalid value {shown(name, value)} for configuration {name}: it {reason}"]
+    names = named(split_list(config.get(TRANSFORMS.name, ""))) if part == SOURCE else ""
+    if names and config.get(IGNORE_TRANSFORMS.name, "").strip().lower() != "true":
+        errors[TRANSFORMS.name] = [f"{TRANSFORMS.name}: {refusal(names)}"]
     return errors

@@ -16,6 +16,7 @@ from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.security import ROLES, TARGET_PRODUCER
+from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import CHECKPOINT, Flow
 
 _FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
@@ -27,13 +28,14 @@ _AGREED = frozenset(setting.name for setting in AGREED)
 @dataclass(frozen=True, slots=True)
 class ProjectedConnector:
     """A connector of a flow. `name` is that of the file, if it has one. `config` has neither class nor name nor
-    aliases."""
+    aliases. `state` is the one that it is to have."""
 
     name: str
     source: str
     target: str
     part: str
     config: dict[str, Value]
+    state: str = RUNNING
 
     def whole_config(self) -> dict[str, str]:
         """As it is posted to Connect: secrets are revealed."""
@@ -64,7 +66,8 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
                 if key not in foreign and (part == parts[0] or _is_read_by(part, key))
             }
             name = settings.names.get((source, target, part), default_name(source, target, part))
-            yield ProjectedConnector(name, source, target, part, kept)
+            state = settings.states.get((source, target, part), RUNNING)
+            yield ProjectedConnector(name, source, target, part, kept, state)
 
 
 def _is_read_by(part: str, key: str) -> bool:
