@@ -11,6 +11,14 @@ import typer
 from rich.console import Console
 
 from heliograph.cli.json_log import LogFormat
+from heliograph.cli.metrics_port import (
+    LOOPBACK,
+    MetricsAddress,
+    MetricsListener,
+    MetricsNames,
+    MetricsPort,
+    open_metrics_port,
+)
 from heliograph.cli.plan import show_plan
 from heliograph.cli.screen import FILES, fail, log_console, set_up_logging
 from heliograph.cli.service import (
@@ -36,6 +44,7 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.control.takeover import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
+from heliograph.metrics.naming import Names
 from heliograph.model.rest_settings import RestOptions, RestSettings
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
@@ -89,6 +98,9 @@ def run(
     rest_key: RestKey = None,
     rest_client_ca: RestClientCa = None,
     rest_users: RestUsers = None,
+    metrics_port: MetricsPort = None,
+    metrics_address: MetricsAddress = LOOPBACK,
+    metrics_names: MetricsNames = Names.HELIOGRAPH,
     master: Master = None,
     conf: Conf = None,
     trace: Trace = None,
@@ -120,6 +132,7 @@ def run(
         options = dataclasses.replace(options, addresses=())
     rest_settings, is_default = _rest(document, options)
     serving = open_listeners(rest_settings, search=is_default)
+    metrics = open_metrics_port(metrics_port, metrics_address, metrics_names)
     try:
         with gathered_events(deployment.webhook) as events:
             flows, behind = asyncio.run(
@@ -132,6 +145,7 @@ def run(
                     settings,
                     rest_settings,
                     serving,
+                    metrics,
                     events,
                     console,
                 )
@@ -209,6 +223,7 @@ async def _main(
     conf: dict[str, str],
     rest: RestSettings,
     serving: list[OpenListener],
+    metrics: MetricsListener | None,
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
@@ -223,15 +238,14 @@ async def _main(
     connectors = Connectors(running, worker, allowed=rest.allowed)
     of_files = FileFlows(files, document, deployment, connectors)
     log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
-    server = None
+    states, health = ConnectorStates(connectors), Health(running, lambda: _targets(running))
+    servers = [] if metrics is None else [metrics.server(connectors, states, events, health)]
     if serving:
         target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
-        health = Health(running, lambda: _targets(running))
-        app = make_app(connectors, ConnectorStates(connectors), events, target, health, rest)
-        server = RestServer(app, serving)
+        servers.append(RestServer(make_app(connectors, states, events, target, health, rest), serving))
     refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
     try:
-        await run_until_stopped(running, console, server, of_files.reload)
+        await run_until_stopped(running, console, servers, of_files.reload)
     finally:
         refreshing.cancel()
         await asyncio.gather(refreshing, return_exceptions=True)
