@@ -183,7 +183,7 @@ def test_producers_of_tasks_count_what_the_flow_copies(watched: Watched) -> None
     means = values["kafka_connect_connector_task_batch_size_avg"]
     assert means.keys() == largest.keys()
     assert all(1 <= mean <= largest[task] for task, mean in means.items())
-    assert 0 < min(values["kafka_producer_buffer_available_bytes"].values())
+    assert min(values["kafka_producer_buffer_available_bytes"].values()) > 0
 
 
 def test_the_metrics_port_serves_what_scripts_grep_for(watched: Watched) -> None:

@@ -101,7 +101,7 @@ class ProgressReporter:
     def _recent(self, cursors: Sequence[Cursor], budget: Budget) -> Recent:
         active = sum(cursor.sending.offsets_on_their_way for cursor in cursors if not cursor.sending.is_idle)
         largest, self._largest_batch = self._largest_batch, 0
-        return Recent(active, max(0, budget.limit - budget.held), largest, round(self._report_took, 4))
+        return Recent(active, budget.free, largest, round(self._report_took, 4))
 
     async def _write(self, report: Report) -> None:
         began = time.monotonic()

@@ -195,7 +195,7 @@ BUFFER_AVAILABLE = _metric(
     PRODUCER,
     "buffer-available-bytes",
     "What is free of `heliograph.buffer.memory`, as of the lease's last report: fetched bytes take it until they are "
-    "appended, and so does a fetch that is in flight.",
+    "appended.",
 )
 INCOMING = _metric(CONSUMER, "incoming-byte-total", "Bytes of records that were fetched from the source.")
 RECORDS_LAG = _metric(
