@@ -19,12 +19,12 @@ def metrics_api(collector: Collector, default_names: Names = Names.HELIOGRAPH) -
             Query(description="Level of detail; by default as much as the bounds allow."),
         ] = "",
         names: Annotated[
-            Names | None,
+            Names,
             Query(description="How MirrorMaker 2's and Connect's metrics are named: as that exporter names them."),
-        ] = None,
+        ] = default_names,
     ) -> Response:
         """All metrics in Prometheus' text format."""
-        sheet = collector.collect(detail, names or default_names)
+        sheet = collector.collect(detail, names)
         return Response(await in_thread(sheet.to_text), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router
