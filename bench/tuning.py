@@ -1,21 +1,23 @@
 """Which settings matter for throughput: one topic is written, and mirrored once with each of several settings.
 
 This is the procedure of tuning guides for MirrorMaker 2: stop the mirror, write many records of 100 bytes, start the
-mirror, and watch the size of batches and the latency of requests until everything is copied. Prints a table: the rate
-from the first record in the mirror to the last, the size of batches as the broker stored them, the metrics
-`kafka_producer_batch_size_avg` and `kafka_producer_request_latency_avg`, and the CPU time of the mirror. `make
-bench-tuning`; ARGS="--records 30000000" for as many as in those guides, ARGS="--mm2" for MirrorMaker 2 as well.
+mirror, and watch the size of batches and the latency of requests until everything is copied. The first copy warms the
+brokers up and does not count. Prints a table with a figure for each round: the rate from the first record in the mirror
+to the last, and the CPU time of the mirror; and of the last round the size of batches as the broker stored them, and
+the metrics `kafka_producer_batch_size_avg` and `kafka_producer_request_latency_avg`. `make bench-tuning`;
+ARGS="--records 30000000" for as many as in those guides, ARGS="--mm2" for MirrorMaker 2 as well.
 """
 
 import argparse
 import asyncio
+import itertools
 import sys
 import time
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusters import Pair, Trouble, client_of, create, data, started
+from clusters import Pair, Trouble, clear, client_of, create, data, started
 from logfiles import Survey, survey
 from measuring import PATIENCE, Watch
 from payloads import PER_BATCH, small_batches
@@ -63,7 +65,6 @@ VARIANTS = (
     Variant("`heliograph.join` off", ("{flow}.heliograph.join = off",)),
     Variant("`tasks.max` 3", (_tasks(3),)),
     Variant("`heliograph.buffer.memory` 4 MB", (f"{{flow}}.heliograph.buffer.memory = {4 * MIB}",)),
-    Variant("`max.partition.fetch.bytes` 1 MB", (f"{{flow}}.consumer.max.partition.fetch.bytes = {MIB}",)),
 )
 MM2_VARIANTS = (
     Variant("MM2, `batch.size` 16384, its default", (_tasks(3),), is_mm2=True),
@@ -81,17 +82,26 @@ class Measured:
     stored: Survey
     watched: tuple[float, ...]
 
-    def cells(self) -> list[str]:
-        rate = f"{self.records / self.seconds / 1000:,.0f}" if self.seconds else "too short"
-        batch = f"{self.stored.size / self.stored.batches / 1000:,.1f}"
-        watched = [f"{self.watched[0] / 1000:,.1f}", f"{self.watched[1]:.1f}"] if self.watched else ["in JMX", "in JMX"]
-        cpu = f"{self.cpu / self.records * 1e6:.2f}" if self.records else "too short"
-        return [f"{self.seconds:.1f}", rate, batch, *watched, cpu]
+    @property
+    def rate(self) -> str:
+        return f"{self.records / self.seconds / 1000:,.0f}" if self.seconds else "too short"
+
+    @property
+    def cpu_per_million(self) -> str:
+        return f"{self.cpu / self.records * 1e6:.2f}" if self.records else "too short"
+
+
+def _cells(rounds: Sequence[Measured]) -> list[str]:
+    last = rounds[-1]
+    batch = f"{last.stored.size / last.stored.batches / 1000:,.1f}"
+    watched = [f"{last.watched[0] / 1000:,.1f}", f"{last.watched[1]:.1f}"] if last.watched else ["in JMX", "in JMX"]
+    rates = "; ".join(measured.rate for measured in rounds)
+    return [rates, batch, *watched, "; ".join(measured.cpu_per_million for measured in rounds)]
 
 
 HEADS = (
-    *("setting", "seconds", "thousand records/s", "batch in the mirror, KB"),
-    *("kafka_producer_batch_size_avg, KB", "kafka_producer_request_latency_avg, ms", "core-seconds per million"),
+    *("setting", "thousand records/s", "batch in the mirror, KB"),
+    *("`kafka_producer_batch_size_avg`, KB", "`kafka_producer_request_latency_avg`, ms", "core-seconds per million"),
 )
 
 
@@ -132,6 +142,7 @@ def _measure(stage: Stage, variant: Variant, number: int, partitions: int, sourc
         run.stop()
     first, last = sights[0], sights[-1]
     stored = survey(data(stage.pair.target), mirror.topic)
+    asyncio.run(clear(stage.pair.target))
     return Measured(
         source.visible - first.end, last.time - first.time, last.mirror_cpu - first.mirror_cpu, stored, watched
     )
@@ -171,7 +182,8 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=3)
     parser.add_argument("--per-batch", type=int, default=PER_BATCH, help="Records in a batch of the source.")
     parser.add_argument("--mm2", action="store_true", help="MirrorMaker 2 as well.")
-    parser.add_argument("--only", type=int, default=None, metavar="N", help="Only the first N settings.")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", type=int, default=None, metavar="N", help="Only the first N settings of Heliograph.")
     options = parser.parse_args()
     variants = (*VARIANTS[: options.only], *(MM2_VARIANTS if options.mm2 else ()))
     with started() as (sandbox, pair), Processes(folder=sandbox.folder / "tools", remove=False) as processes:
@@ -180,11 +192,16 @@ def main() -> None:
         source = survey(data(pair.source), TOPIC)
         mean = source.size / source.batches / 1000
         sys.stdout.write(f"{source.visible:,} records in batches of {mean:.1f} KB, {options.partitions} partitions\n\n")
+        number = itertools.count()
+        _measure(stage, variants[0], next(number), options.partitions, source)
+        measured: dict[Variant, list[Measured]] = {variant: [] for variant in variants}
+        for _ in range(options.rounds):
+            for variant in variants:
+                measured[variant].append(_measure(stage, variant, next(number), options.partitions, source))
         _say(HEADS)
         _say(["---"] * len(HEADS))
-        for number, variant in enumerate(variants):
-            measured = _measure(stage, variant, number, options.partitions, source)
-            _say([variant.title, *measured.cells()])
+        for variant, rounds in measured.items():
+            _say([variant.title, *_cells(rounds)])
 
 
 if __name__ == "__main__":
