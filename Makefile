@@ -8,6 +8,7 @@
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
+#   make bench-tuning   one topic with several settings (ARGS="--mm2": MirrorMaker 2 as well)
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
 #   make pictures  redraws docs/pictures: the commands and dashboards of two flows that run for some minutes
@@ -27,7 +28,7 @@ AUDIT  := build/audit-tools
 AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger soak audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-tuning soak audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -124,6 +125,9 @@ bench-offsets: check-java $(STAMP) $(ARCHIVE)
 
 bench-ledger: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/ledger.py $(ARGS)
+
+bench-tuning: check-java $(STAMP) $(ARCHIVE)
+	@$(BIN)/python bench/tuning.py $(ARGS)
 
 soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

@@ -53,7 +53,7 @@ def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: i
     result = Copy(workload.number, tool.key, number)
     try:
         with running(stage, tool, alias, workload, workload.topic) as run:
-            watch = _Watch(stage, run, workload.partitions, source.visible, patience)
+            watch = Watch(stage, run, workload.partitions, source.visible, patience)
             sights = asyncio.run(watch.until_complete())
             if useless := without_effect(tool, workload, run.log()):
                 raise ToolFailed(f"settings without effect: {', '.join(useless)}")
@@ -63,7 +63,7 @@ def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: i
     return result
 
 
-def _result(result: Copy, sights: list[Sight], source: Survey, watch: "_Watch") -> Copy:
+def _result(result: Copy, sights: list[Sight], source: Survey, watch: "Watch") -> Copy:
     first, last = sights[0], sights[-1]
     records = max(0, source.visible - first.end)
     middle = next(sight for sight in sights if sight.end - first.end >= (last.end - first.end) / 2)
@@ -87,7 +87,7 @@ def _result(result: Copy, sights: list[Sight], source: Survey, watch: "_Watch") 
     )
 
 
-class _Watch:
+class Watch:
     def __init__(self, stage: Stage, run: Run, partitions: int, goal: int, patience: Patience) -> None:
         self.began = time.monotonic()
         self.peak_memory = 0

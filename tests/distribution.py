@@ -15,6 +15,7 @@ _TOGETHER = {
     ),
     "tests/monitoring/": (
         "test_logs_and_events.py",
+        "test_metric_names.py",
         "test_metrics.py",
         "test_rules_and_dashboards.py",
         "test_troubleshooting.py",

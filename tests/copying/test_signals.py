@@ -2,7 +2,7 @@
 
 import json
 
-from heliograph.copy.counts import SOURCE, Counts
+from heliograph.copy.counts import SOURCE, Counts, Recent, Requests
 from heliograph.copy.signals import Change, EndLease, Grant, Report, change_command, command_for, grant_command
 from heliograph.copy.work import Copied, Progress
 from heliograph.model.partitions import MirrorPartition, Position
@@ -12,12 +12,13 @@ PARTITION = MirrorPartition("t", "A.t", 0)
 
 
 def _report() -> Report:
-    counts = Counts()
+    counts = Counts(fetched=7, retries=3, appends=Requests(4, 1, 0.5), reports=Requests(2, 0, 0.25))
     counts.append("lz4", "", 10, 1000)
     counts.throttled[SOURCE] = 1.5
     progress = Progress(Position(10, 9, 3, "id"), 12, Copied(9, 900, 5, 6, 1), 2, 14)
     refusal = Refusal(PARTITION, "data-loss", 10, 9, "lost")
-    return Report("lease", 1, 2, counts, {PARTITION: progress}, (refusal,), (Notice(PARTITION, "k", 1, 2, 3, "n"),), 4)
+    notice = Notice(PARTITION, "k", 1, 2, 3, "n")
+    return Report("lease", 1, 2, counts, {PARTITION: progress}, (refusal,), (notice,), 4, Recent(5, 6, 7, 0.5))
 
 
 def test_a_report_is_read_as_it_was_written() -> None:
@@ -32,6 +33,8 @@ def test_a_report_of_a_later_version_is_read_without_what_it_adds() -> None:
     for row in (*fields["counts"]["appended"], *fields["changed"], *fields["open"]):
         row.append("later")
     for row in (*fields["refusals"], *fields["notices"]):
+        row.append("later")
+    for row in (fields["recent"], fields["counts"]["appends"], fields["counts"]["reports"]):
         row.append("later")
     assert Report.from_record(key, json.dumps(fields).encode()) == _report()
 

@@ -16,6 +16,7 @@ import pytest
 from kafka import KafkaConsumer
 from prometheus_client.parser import text_string_to_metric_families
 
+from heliograph.metrics import mbeans
 from heliograph.wire.recode import GZIP, NONE
 from logs import JOINS_SOON, PATIENCE, Log, Pair, Record, until
 from ports import free_port
@@ -26,6 +27,7 @@ FLOW = "W->V"
 OWN = f"/heliograph/v1/flows/{quote(FLOW)}"
 WELL, STOPPED, LOST, GROUP = "watched-well", "watched-stopped", "watched-lost", "watched-group"
 KINDS = "watched-kinds"
+KAFKAS = (*mbeans.MM2, *mbeans.CONNECT, *mbeans.CLIENTS)
 CLIENT = "watched"  # of the flow, for the brokers' quotas
 SECRET = "s3cret-of-the-webhook"
 NOT_MIRRORED = "watched-" + "long" * 60  # its mirror's name would be too long
@@ -62,23 +64,31 @@ class _Posted(BaseHTTPRequestHandler):
         pass
 
 
+def samples(text: str) -> dict[str, dict[Labels, float]]:
+    """Values by name and labels. No series may be there twice."""
+    values: dict[str, dict[Labels, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            series = values.setdefault(sample.name, {})
+            assert frozenset(sample.labels.items()) not in series, sample
+            series[frozenset(sample.labels.items())] = sample.value
+    return values
+
+
 @dataclass(frozen=True)
 class Watched:
     api: Api
     pair: Pair
     log: Path  # in JSON
     webhook: Webhook
+    metrics_port: Api  # of --metrics-port, with the names of Strimzi's rules
     lost_before: list[int] = field(default_factory=list)  # where the source began after each loss
 
     def metrics(self, query: str = "") -> dict[str, dict[Labels, float]]:
         """Values by name and labels."""
         answer = self.api("GET", f"/metrics{query}")
         assert answer.status == 200, answer
-        values: dict[str, dict[Labels, float]] = {}
-        for family in text_string_to_metric_families(answer.body):
-            for sample in family.samples:
-                values.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
-        return values
+        return samples(answer.body)
 
     def value(self, name: str, query: str = "", **labels: str) -> float | None:
         """The value of the series that has at least these labels."""
@@ -108,7 +118,7 @@ def watched(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wa
 
 @contextmanager
 def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
-    port = free_port()
+    port, metrics_port = free_port(), free_port()
     webhook = Webhook()
     file = folder / "mm2.properties"
     every = ("refresh.topics", "refresh.groups", "emit.checkpoints", "sync.group.offsets", "emit.heartbeats")
@@ -132,8 +142,9 @@ def watching(pair: Pair, folder: Path) -> Iterator[Watched]:
     pair.a.commit(GROUP, WELL, 500)
     pair.a.commit(f"{GROUP}-in-use", WELL, 500)
     log = folder / "log"
-    process = start("run", file, "--rest", f"127.0.0.1:{port}", "--log-format", "json", log=log)
-    watched = Watched(Api(port), pair, log, webhook)
+    options = ("--metrics-port", metrics_port, "--metrics-names", "strimzi", "--log-format", "json")
+    process = start("run", file, "--rest", f"127.0.0.1:{port}", *options, log=log)
+    watched = Watched(Api(port), pair, log, webhook, Api(metrics_port))
     try:
         until(watched.api.up)
         until(lambda: (watched.value("heliograph_topic_copied_records_total", flow=FLOW, topic=LOST) or 0) > 0)

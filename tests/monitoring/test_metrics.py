@@ -27,15 +27,16 @@ from heliograph.service.partition_stats import PartitionStats
 from heliograph.service.running_lease import RunningLease
 from heliograph.service.window import Spread, Window
 from logs import Record, until
-from monitoring.conftest import CLIENT, FLOW, GROUP, KINDS, LOST, STOPPED, WELL, Watched, write_now
+from monitoring.conftest import CLIENT, FLOW, GROUP, KAFKAS, KINDS, LOST, STOPPED, WELL, Watched, write_now
 
 ONLY_WHILE_LATE = {of.MARGIN.name, of.TOPIC_MARGIN.name}
 SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 
 
 def test_every_metric_is_there_with_its_labels(watched: Watched) -> None:
-    known = {metric.name: metric for metric in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC)}
-    watched.pair.a.commit(GROUP, WELL, 600)  # the latency of checkpoints is that of the last minute
+    known = {metric.name: metric for metric in (*KAFKAS, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC)}
+    watched.pair.a.commit(GROUP, WELL, 600)  # latencies and sizes of batches are those of the last minute
+    write_now(watched.pair.a, WELL, 10)
     until(lambda: known.keys() - ONLY_WHILE_LATE <= watched.metrics().keys())
     values = watched.metrics()
     for name, metric in known.items():
@@ -117,7 +118,7 @@ def test_records_that_are_refused_are_counted_once_for_their_task() -> None:
     assert [(error.refused, error.parked, error.logged) for error in errors.values()] == [(2, 2, 4), (1, 0, 1)]
     sheet = Sheet()
     measures = [Measure(partition, "copying", None, stats) for partition, stats in stats.partition_stats.items()]
-    put_tasks(sheet, "c", [Task((whole,), running=True), Task((broken,), running=True)], measures)
+    put_tasks(sheet, "A->B", "c", [Task((whole,), running=True), Task((broken,), running=True)], measures)
     values = {family.name: [sample.value for sample in family.samples] for family in sheet.families()}
     assert values["kafka_connect_task_error_total_record_errors"] == [2, 1]
     assert values["kafka_connect_task_error_total_record_failures"] == [2, 1]

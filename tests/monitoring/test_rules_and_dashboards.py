@@ -14,7 +14,7 @@ from prometheus import Prometheus
 
 from heliograph.metrics import definitions as of
 from logs import until
-from monitoring.conftest import GROUP, WELL, Watched, lose_records
+from monitoring.conftest import GROUP, KAFKAS, WELL, Watched, lose_records
 from monitoring.prometheus import looking_at, rules
 from monitoring.tools import tool
 
@@ -22,10 +22,7 @@ ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
 TESTS = MONITORING / "prometheus" / "heliograph-rules-test.yml"
 DASHBOARDS = sorted((MONITORING / "grafana" / "dashboards").glob("*.json"))
-KNOWN = {
-    metric.name: metric
-    for metric in (*of.MM2, *of.CONNECT, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)
-}
+KNOWN = {metric.name: metric for metric in (*KAFKAS, *of.OF_PROCESS, *of.OF_FLOW, *of.OF_TOPIC, *of.OF_PARTITION)}
 # Of Prometheus itself, and of prometheus-client.
 _OTHERS = {
     "up": {"job", "instance"},

@@ -51,3 +51,13 @@ def test_the_shortest_benchmark_measures_heliograph_and_mirrormaker() -> None:
     # Neither CPU time nor the records since the first look: so short a copy may end before that, and take less than the
     # kernel's clock can tell.
     assert program_said("-c", program).splitlines()[-1] == "[] [('heliograph', True), ('mm2', True)]"
+
+
+def test_some_settings_are_compared() -> None:
+    short = ("--records", "20000", "--per-batch", "10", "--only", "2", "--rounds", "1")
+    lines = program_said(_BENCH / "tuning.py", *short).splitlines()
+    assert lines[0].startswith("19,980 records in batches of 1.2 KB")
+    assert [line.split(" | ")[0] for line in lines[4:]] == ["| defaults", "| `batch.size` 16384, MM2's default"]
+    stored = [float(line.split(" | ")[2]) for line in lines[4:]]
+    assert stored[0] > stored[1] > 1.2
+    assert stored[1] < 16.4

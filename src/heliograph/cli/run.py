@@ -12,6 +12,14 @@ from rich.console import Console
 
 from heliograph.cli.choice import WorkerFile, with_worker
 from heliograph.cli.json_log import LogFormat
+from heliograph.cli.metrics_port import (
+    LOOPBACK,
+    MetricsAddress,
+    MetricsListener,
+    MetricsNames,
+    MetricsPort,
+    open_metrics_port,
+)
 from heliograph.cli.plan import show_plan
 from heliograph.cli.screen import FILES, fail, log_console, set_up_logging
 from heliograph.cli.service import (
@@ -38,6 +46,7 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.control.mm2_workers import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
+from heliograph.metrics.naming import Names
 from heliograph.model.flow import SOURCE
 from heliograph.model.rest_settings import RestOptions, RestSettings
 from heliograph.rest.health import Health, Storage
@@ -92,6 +101,9 @@ def run(
     rest_key: RestKey = None,
     rest_client_ca: RestClientCa = None,
     rest_users: RestUsers = None,
+    metrics_port: MetricsPort = None,
+    metrics_address: MetricsAddress = LOOPBACK,
+    metrics_names: MetricsNames = Names.HELIOGRAPH,
     master: Master = None,
     conf: Conf = None,
     trace: Trace = None,
@@ -126,6 +138,7 @@ def run(
         options = dataclasses.replace(options, addresses=())
     rest_settings, is_default = _rest(document, options)
     serving = open_listeners(rest_settings, search=is_default)
+    metrics = open_metrics_port(metrics_port, metrics_address, metrics_names)
     try:
         with gathered_events(deployment.webhook) as events:
             flows, behind = asyncio.run(
@@ -138,6 +151,7 @@ def run(
                     settings,
                     rest_settings,
                     serving,
+                    metrics,
                     events,
                     console,
                 )
@@ -215,6 +229,7 @@ async def _main(
     conf: dict[str, str],
     rest: RestSettings,
     serving: list[OpenListener],
+    metrics: MetricsListener | None,
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
@@ -236,15 +251,14 @@ async def _main(
         log.info("mirroring %s; starting Spark", ", ".join(copying))
     else:
         log.info("no records are copied: there is no source connector that is to run")
-    server = None
+    states, health = ConnectorStates(connectors), Health(running, lambda: _targets(running))
+    servers = [] if metrics is None else [metrics.server(connectors, states, events, health)]
     if serving:
         target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
-        health = Health(running, lambda: _targets(running))
-        app = make_app(connectors, ConnectorStates(connectors), events, target, health, rest)
-        server = RestServer(app, serving)
+        servers.append(RestServer(make_app(connectors, states, events, target, health, rest), serving))
     refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
     try:
-        await run_until_stopped(running, console, server, of_files.reload)
+        await run_until_stopped(running, console, servers, of_files.reload)
     finally:
         refreshing.cancel()
         await asyncio.gather(refreshing, return_exceptions=True)

@@ -9,6 +9,14 @@ import typer
 from rich.console import Console
 
 from heliograph.cli.json_log import LogFormat
+from heliograph.cli.metrics_port import (
+    LOOPBACK,
+    MetricsAddress,
+    MetricsListener,
+    MetricsNames,
+    MetricsPort,
+    open_metrics_port,
+)
 from heliograph.cli.screen import fail, log_console, set_up_logging
 from heliograph.cli.service import (
     Conf,
@@ -28,6 +36,7 @@ from heliograph.cli.service import (
 from heliograph.config import ConfigError
 from heliograph.config.resolve.worker_file import StorageTopic, WorkerFile, load_worker
 from heliograph.control.connect_store import ConnectStore
+from heliograph.metrics.naming import Names
 from heliograph.rest.app import make_app
 from heliograph.rest.health import Health, Storage
 from heliograph.rest.server import OpenListener, RestServer
@@ -60,6 +69,9 @@ def serve(
     rest_key: RestKey = None,
     rest_client_ca: RestClientCa = None,
     rest_users: RestUsers = None,
+    metrics_port: MetricsPort = None,
+    metrics_address: MetricsAddress = LOOPBACK,
+    metrics_names: MetricsNames = Names.HELIOGRAPH,
     master: Master = None,
     conf: Conf = None,
     log_format: Logs = LogFormat.TEXT,
@@ -83,9 +95,10 @@ def serve(
     for warning in worker.warnings:
         log.warning("%s", warning)
     serving = open_listeners(worker.rest)
+    metrics = open_metrics_port(metrics_port, metrics_address, metrics_names)
     try:
         with gathered_events(worker.webhook) as events:
-            asyncio.run(_main(worker, serving, bool(rest), master, settings, events, console))
+            asyncio.run(_main(worker, serving, metrics, bool(rest), master, settings, events, console))
     except Unreachable as error:
         fail(f"{file}: bootstrap.servers: the cluster cannot be reached: {error}", 2)
     except (*EXPECTED, SparkDied) as error:
@@ -95,6 +108,7 @@ def serve(
 async def _main(
     file: WorkerFile,
     serving: list[OpenListener],
+    metrics: MetricsListener | None,
     elsewhere: bool,
     master: str | None,
     conf: dict[str, str],
@@ -119,8 +133,10 @@ async def _main(
         )
         try:
             health = Health(running, lambda: [Storage(file.cluster, tuple(topics))])
-            server = RestServer(make_app(connectors, states, events, file.cluster, health, file.rest), serving)
-            await run_until_stopped(running, console, server)
+            servers = [RestServer(make_app(connectors, states, events, file.cluster, health, file.rest), serving)]
+            if metrics is not None:
+                servers.append(metrics.server(connectors, states, events, health))
+            await run_until_stopped(running, console, servers)
         finally:
             for task in tasks:
                 task.cancel()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -124,15 +124,15 @@ def gathered_events(webhook: str) -> Iterator[Events]:
 async def run_until_stopped(
     running: Supervisor,
     console: Console,
-    server: RestServer | None,
+    servers: Sequence[RestServer],
     hang_up: Callable[[], None] | None = None,
 ) -> None:
-    """Runs the flows and the REST API until SIGTERM or SIGINT. SIGHUP calls `hang_up`."""
+    """Runs the flows and the servers until SIGTERM or SIGINT. SIGHUP calls `hang_up`."""
     loop = asyncio.get_running_loop()
 
     def end() -> None:
         running.stop()
-        if server is not None:
+        for server in servers:
             server.end()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -140,15 +140,13 @@ async def run_until_stopped(
     if hang_up is not None:
         loop.add_signal_handler(signal.SIGHUP, hang_up)
     display = asyncio.create_task(_display(running, console))
-    if server is not None:
+    for server in servers:
         server.start()
-        for url in server.urls:
-            log.info("the REST API is at %s", url)
     try:
         await running.run()
     finally:
         display.cancel()
-        if server is not None:
+        for server in servers:
             await server.stop()
         await asyncio.gather(display, return_exceptions=True)
 

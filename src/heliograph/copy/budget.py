@@ -20,6 +20,11 @@ class Budget:
         """What one reader may ask for now."""
         return min(self.limit - self.held, self.limit // self.readers)
 
+    @property
+    def free(self) -> int:
+        """What no fetched bytes take; fetches in flight are not counted."""
+        return max(0, self.limit - sum(self.held_for.values()))
+
     def overloaded_leaders(self, before: set[int]) -> set[int]:
         """Target leaders that hold more than their share. A leader in `before` stays until half of that is free."""
         share = self.limit // max(1, len(self.held_for))

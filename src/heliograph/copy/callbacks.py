@@ -30,6 +30,12 @@ class Callbacks(Protocol):
     def gaps_filled(self, cursors: Sequence[Cursor]) -> None:
         """The gaps that came next for these cursors are in their mirrors."""
 
+    def fetched(self, size: int) -> None:
+        """Bytes of records have arrived from the source."""
+
+    def answered(self, seconds: float) -> None:
+        """The target has answered a Produce request after so many seconds."""
+
     def throttled(self, side: str, seconds: float) -> None:
         """A broker of the source or the target throttles us."""
 

@@ -74,7 +74,7 @@ class Copier:
         try:
             self._pipeline.start(self._current_cursors)
             self._tasks.start(listen(self._work, self._target, self._handle))
-            self._tasks.start(self._reporter.run(self._current_cursors))
+            self._tasks.start(self._reporter.run(self._current_cursors, self._pipeline.budget))
             if is_tracing():
                 self._tasks.start(watch_loop())
             while not self._stop.is_set() and (left := self._clock.left) > 0:

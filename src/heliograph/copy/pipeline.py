@@ -92,6 +92,12 @@ class Pipeline:
     def throttled(self, side: str, seconds: float) -> None:
         self._reporter.throttled(side, seconds)
 
+    def fetched(self, size: int) -> None:
+        self._reporter.counts.fetched += size
+
+    def answered(self, seconds: float) -> None:
+        self._reporter.counts.appends.note(seconds)
+
     def queued(self, cursor: Cursor, must_be_recorded: bool) -> None:
         self._reporter.changed(cursor)
         gap = cursor.gap_fill.take_too_wide()
@@ -136,6 +142,7 @@ class Pipeline:
         if cursor.state is not State.COPYING and cursor.state is not State.RESUMING:
             return
         log.debug("%s: %s finds its position again: %s", self._flow.name, cursor.key, why)
+        self._reporter.counts.retries += 1
         if not cursor.restart(why, is_suspicious):
             cursor.give_up("keeps-failing", why, cursor.source.fetch_at, cursor.sending.append_at)
         self._reporter.changed(cursor)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from heliograph.copy.counts import SOURCE, TARGET, Counts
+from heliograph.copy.budget import Budget
+from heliograph.copy.counts import SOURCE, TARGET, Counts, Recent
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.send_queue import Sent
@@ -34,6 +35,8 @@ class ProgressReporter:
         self.counts = Counts()
         self.notices: list[Notice] = []
         self._changed: set[Cursor] = set()
+        self._largest_batch = 0  # since the last report
+        self._report_took = 0.0
         self._throttled_until = {SOURCE: 0.0, TARGET: 0.0}  # as the brokers say
 
     def changed(self, *cursors: Cursor) -> None:
@@ -45,6 +48,7 @@ class ProgressReporter:
     def landed(self, cursor: Cursor, sent: Sent) -> None:
         batch, copied = sent.outgoing.batch, cursor.copied
         self.counts.append(batch.codec, sent.outgoing.reencode_reason, batch.count, batch.size)
+        self._largest_batch = max(self._largest_batch, batch.count)
         copied.add(batch.count, batch.size, batch.max_timestamp, int(time.time() * 1000))
         self._changed.add(cursor)
 
@@ -55,7 +59,7 @@ class ProgressReporter:
         self._throttled_until[side] = max(before, moment + seconds)
         self.counts.throttled[side] += self._throttled_until[side] - before
 
-    async def run(self, cursors: Callable[[], Sequence[Cursor]]) -> None:
+    async def run(self, cursors: Callable[[], Sequence[Cursor]], budget: Budget) -> None:
         """Write a report whenever there is something to report. Never returns."""
         reported: dict[MirrorPartition, Refusal | None] = {}
         reported_notices = 0
@@ -72,6 +76,7 @@ class ProgressReporter:
             if is_known and not changed and not refusals and not notices and not ask:
                 continue
             self._changed.difference_update(changed.values())
+            recent = self._recent(cursors(), budget)
             report = Report(
                 self._work.lease,
                 self._attempt,
@@ -81,6 +86,7 @@ class ProgressReporter:
                 refusals[:_MAX_PARTITIONS],
                 notices,
                 reported_notices,
+                recent,
             )
             try:
                 await self._write(report)
@@ -89,11 +95,27 @@ class ProgressReporter:
                 is_known = True
             except WireError as error:
                 self._changed.update(changed.values())
+                self._largest_batch = max(self._largest_batch, recent.largest_batch)
                 log.debug("%s: progress cannot be reported: %s", self._work.flow.name, error)
 
+    def _recent(self, cursors: Sequence[Cursor], budget: Budget) -> Recent:
+        active = sum(cursor.sending.offsets_on_their_way for cursor in cursors if not cursor.sending.is_idle)
+        largest, self._largest_batch = self._largest_batch, 0
+        return Recent(active, budget.free, largest, round(self._report_took, 4))
+
     async def _write(self, report: Report) -> None:
-        topic = await own_topic(self._target, signals_topic(self._work.flow.source.alias))
-        await write(self._target, topic, PROGRESS, [report.to_record()])
+        began = time.monotonic()
+        try:
+            topic = await own_topic(self._target, signals_topic(self._work.flow.source.alias))
+            await write(self._target, topic, PROGRESS, [report.to_record()])
+        except WireError:
+            self._note_written(time.monotonic() - began, failed=True)
+            raise
+        self._note_written(time.monotonic() - began, failed=False)
+
+    def _note_written(self, seconds: float, failed: bool) -> None:
+        self._report_took = seconds
+        self.counts.reports.note(seconds, failed)
 
     def _next_changed(self) -> dict[MirrorPartition, Cursor]:
         """The cursors of the next report. If a partition has left and come back, the cursor that left is first."""

@@ -226,6 +226,7 @@ class Reader:
         classified = classify(
             answer.data, source.fetch_at, source.fetch_epoch, rules, answer.aborted, limits.refused_records
         )
+        self._callbacks.fetched(len(answer.data))
         held = max(answer.response_size, len(answer.data))
         if 2 * len(answer.data) < held:  # or a slow partition would keep those of others in memory
             classified.copy_bytes()

@@ -67,6 +67,12 @@ class SendQueue:
         return not self.steps and not self.in_flight
 
     @property
+    def offsets_on_their_way(self) -> int:
+        """Of the mirror: queued or in flight."""
+        queued = self.plan_at - self.append_at if self.steps else 0
+        return queued + sum(sent.outgoing.batch.count for sent in self.in_flight)
+
+    @property
     def last(self) -> Step | None:
         """The last step on its way."""
         return self.steps[-1][0] if self.steps else self.in_flight[-1].outgoing if self.in_flight else None

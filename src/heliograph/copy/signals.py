@@ -7,9 +7,9 @@ with short retention. Losing a message does no harm: a lease ends by itself, and
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
-from heliograph.copy.counts import Counts
+from heliograph.copy.counts import Counts, Recent
 from heliograph.copy.work import Copied, Progress
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Notice, Refusal
@@ -100,7 +100,7 @@ class Report:
     """What a running lease reports: totals so far, and the partitions that changed since the last report.
 
     `notices` are numbered from `first_notice` on: the lease's outcome has them all again. With `ask` above zero the
-    lease asks for more time.
+    lease asks for more time. `recent` is None in a report of an older version.
     """
 
     lease: str
@@ -111,6 +111,7 @@ class Report:
     refusals: tuple[Refusal, ...]
     notices: tuple[Notice, ...] = ()
     first_notice: int = 0
+    recent: Recent | None = None
 
     def to_record(self) -> tuple[bytes, bytes]:
         value = {
@@ -118,6 +119,7 @@ class Report:
             "attempt": self.attempt,
             "ask": self.ask,
             "counts": self.counts.to_json(),
+            "recent": None if self.recent is None else astuple(self.recent),
             "changed": [[*_fields(partition), *_progress(at)] for partition, at in self.changed.items()],
             "open": [
                 [*_fields(partition), at.high_watermark] for partition, at in self.changed.items() if _is_open(at)
@@ -179,6 +181,7 @@ class Report:
                 for topic, mirror, partition, kind, count, source, target, text, *_later in fields.get("notices", ())
             ),
             fields.get("first_notice", 0),
+            Recent(*recent[:4]) if (recent := fields.get("recent")) else None,
         )
 
 

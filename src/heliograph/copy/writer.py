@@ -148,6 +148,8 @@ class Writer:
         self._in_flight -= 1
         span("append", f"append to broker {self._node}", sent_at, batches=len(request))
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if failure is None:
+            self._callbacks.answered(time.monotonic() - sent_at)
         answers = {} if failure is not None else {(answer.topic, answer.partition): answer for answer in done.result()}
         for cursor, sent in request:
             cursor.sending.settle(sent)

@@ -1,136 +1,37 @@
-"""Every metric: name, kind, labels, meaning. `make docs` generates docs/metrics.md from this."""
+"""Heliograph's own metrics: name, kind, labels, meaning. `make docs` writes docs/metrics.md from this and `mbeans`."""
 
 from dataclasses import dataclass
 
 GAUGE, COUNTER = "gauge", "counter"
 
-_SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
-_CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
-_ERROR = "kafka_connect_task_error_"
-_REBALANCE = "kafka_connect_worker_rebalance_"
-_PARTITION = ("source", "target", "topic", "partition")
-_GROUP = ("source", "target", "group", "topic", "partition")
-_TASK = ("connector", "task")
+
+@dataclass(frozen=True, slots=True)
+class MBean:
+    """One kind of MBean of Kafka: `kafka.connect:type=connector-task-metrics,connector=…,task=…`."""
+
+    domain: str
+    type: str
+    keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.domain}:type={self.type}" + "".join(f",{key}=…" for key in self.keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
+    """`mbean` is where Kafka has it in JMX, as `attribute`; None for Heliograph's own."""
+
     name: str
     labels: tuple[str, ...]
     meaning: str
     kind: str = GAUGE
+    mbean: MBean | None = None
+    attribute: str = ""
 
 
 def _own(name: str, labels: tuple[str, ...], meaning: str, kind: str = GAUGE) -> Metric:
     return Metric(f"heliograph_{name}", labels, meaning, kind)
 
-
-# --- MM2's -------------------------------------------------------------------------------------------------
-
-RECORD_COUNT = Metric(f"{_SOURCE}record_count", _PARTITION, "Records appended to the mirror since the flow started.")
-RECORD_RATE = Metric(f"{_SOURCE}record_rate", _PARTITION, "The same per second, over the last minute.")
-BYTE_COUNT = Metric(
-    f"{_SOURCE}byte_count",
-    _PARTITION,
-    "Bytes of the batches appended to the mirror, compressed as stored. (MM2 counts only values, uncompressed.)",
-)
-BYTE_RATE = Metric(f"{_SOURCE}byte_rate", _PARTITION, "The same per second, over the last minute.")
-_AGE = "the newest record of a batch, from its timestamp to its append to the mirror; sampled twice a second"
-LATENCY = Metric(f"{_SOURCE}replication_latency_ms", _PARTITION, f"The age of {_AGE}: the last value, in milliseconds.")
-LATENCY_AVG = Metric(f"{_SOURCE}replication_latency_ms_avg", _PARTITION, "Its mean over the last minute.")
-LATENCY_MAX = Metric(f"{_SOURCE}replication_latency_ms_max", _PARTITION, "Its maximum in the last minute.")
-LATENCY_MIN = Metric(f"{_SOURCE}replication_latency_ms_min", _PARTITION, "Its minimum in the last minute.")
-_SAME = "The same value as replication_latency_ms{}: there is no separate measurement between fetch and append."
-AGE = Metric(f"{_SOURCE}record_age_ms", _PARTITION, _SAME.format(""))
-AGE_AVG = Metric(f"{_SOURCE}record_age_ms_avg", _PARTITION, _SAME.format("_avg"))
-AGE_MAX = Metric(f"{_SOURCE}record_age_ms_max", _PARTITION, _SAME.format("_max"))
-AGE_MIN = Metric(f"{_SOURCE}record_age_ms_min", _PARTITION, _SAME.format("_min"))
-CHECKPOINT_AVG = Metric(
-    f"{_CHECKPOINT}checkpoint_latency_ms_avg",
-    _GROUP,
-    "From reading a group's offsets to writing its checkpoint: the mean over the last minute.",
-)
-CHECKPOINT_MAX = Metric(f"{_CHECKPOINT}checkpoint_latency_ms_max", _GROUP, "Its maximum in the last minute.")
-CHECKPOINT_MIN = Metric(f"{_CHECKPOINT}checkpoint_latency_ms_min", _GROUP, "Its minimum in the last minute.")
-RECORDS_LAG = Metric(
-    "kafka_consumer_fetch_manager_records_lag",
-    ("clientid", "topic", "partition"),
-    "Records of a source partition that are not copied yet; for MM2 it is the lag of its consumer.",
-)
-MM2 = (
-    *(RECORD_COUNT, RECORD_RATE, BYTE_COUNT, BYTE_RATE),
-    *(LATENCY, LATENCY_AVG, LATENCY_MAX, LATENCY_MIN, AGE, AGE_AVG, AGE_MAX, AGE_MIN),
-    *(CHECKPOINT_AVG, CHECKPOINT_MAX, CHECKPOINT_MIN, RECORDS_LAG),
-)
-
-# --- Connect's ---------------------------------------------------------------------------------------------
-
-TASK_STATUS = Metric(
-    "kafka_connect_connector_status", (*_TASK, "status"), "1 for the current status of a task, in lower case."
-)
-CONNECTORS = Metric("kafka_connect_worker_connector_count", (), "Connectors, running or not.")
-TASKS = Metric("kafka_connect_worker_task_count", (), "Tasks of all connectors.")
-TASKS_OF = {
-    state: Metric(
-        f"kafka_connect_worker_connector_{state}_task_count",
-        ("connector",),
-        "Tasks of a connector." if state == "total" else f"Tasks of a connector that are {state}.",
-    )
-    for state in ("total", "running", "paused", "failed", "unassigned")
-}
-WRITE_TOTAL = Metric(
-    "kafka_connect_source_task_source_record_write_total",
-    _TASK,
-    "Records copied of the partitions that the task has now; it decreases when partitions move to another task.",
-)
-WRITE_RATE = Metric(
-    "kafka_connect_source_task_source_record_write_rate", _TASK, "The same per second, over the last minute."
-)
-POLL_TOTAL = Metric("kafka_connect_source_task_source_record_poll_total", _TASK, "The same value as write_total.")
-POLL_RATE = Metric("kafka_connect_source_task_source_record_poll_rate", _TASK, "The same value as write_rate.")
-_NOW = "Like write_total, it covers the partitions that the task has now."
-RECORD_ERRORS = Metric(
-    f"{_ERROR}total_record_errors",
-    _TASK,
-    f"Records that could not be copied: sent to the dead-letter topic, or their partition stopped. {_NOW}",
-)
-RECORD_FAILURES = Metric(
-    f"{_ERROR}total_record_failures",
-    _TASK,
-    "The same value as total_record_errors: errors that a retry resolves are not counted.",
-)
-RECORDS_SKIPPED = Metric(
-    f"{_ERROR}total_records_skipped", _TASK, "Records sent to the dead-letter topic, which the mirror does not hold."
-)
-DEAD_LETTERS = Metric(
-    f"{_ERROR}deadletterqueue_produce_requests",
-    _TASK,
-    "The same value as total_records_skipped: copying resumes when the record is in the dead-letter topic.",
-)
-ERRORS_LOGGED = Metric(
-    f"{_ERROR}total_errors_logged", _TASK, "Logged errors about the task's partitions: refusals and notices."
-)
-LAST_ERROR = Metric(
-    f"{_ERROR}last_error_timestamp", _TASK, "The time of the last error, in milliseconds since 1970; 0 for never."
-)
-TASK_ERRORS = (RECORD_ERRORS, RECORD_FAILURES, RECORDS_SKIPPED, DEAD_LETTERS, ERRORS_LOGGED, LAST_ERROR)
-REBALANCES = Metric(
-    f"{_REBALANCE}completed_rebalances_total",
-    (),
-    "How often the assignment of partitions to leases changed, in all flows.",
-)
-REBALANCING = Metric(f"{_REBALANCE}rebalancing", (), "1 while fewer leases run than are wanted, 0 otherwise.")
-SINCE_REBALANCE = Metric(
-    f"{_REBALANCE}time_since_last_rebalance_ms",
-    (),
-    "Milliseconds since the assignment of partitions to leases last changed.",
-)
-CONNECT = (
-    *(TASK_STATUS, CONNECTORS, TASKS, *TASKS_OF.values(), WRITE_TOTAL, WRITE_RATE, POLL_TOTAL, POLL_RATE),
-    *(*TASK_ERRORS, REBALANCES, REBALANCING, SINCE_REBALANCE),
-)
-
-# --- ours --------------------------------------------------------------------------------------------------
 
 _FLOW = ("flow",)
 _TOPIC = ("flow", "topic")

@@ -1,10 +1,11 @@
-"""MM2's own metrics, by the names that the usual rules of the JMX exporter give them."""
+"""MM2's own metrics."""
 
 from collections.abc import Iterable, Mapping
 
 from heliograph.control.checkpoints import GroupTopicPartition
-from heliograph.metrics import definitions as of
+from heliograph.metrics import mbeans as of
 from heliograph.metrics.bounds import MOST_GROUPS, Detail
+from heliograph.metrics.definitions import Metric
 from heliograph.metrics.sheet import Sheet
 from heliograph.metrics.totals import Totals, totals_by
 from heliograph.model.flow import Flow
@@ -46,25 +47,28 @@ def _put_lag(sheet: Sheet, flow: Flow, topic: str, partition: str, totals: Total
 
 def put_checkpoints(sheet: Sheet, flow: Flow, ages: Mapping[GroupTopicPartition, Window], detail: Detail) -> None:
     """One series per group and partition with a recent checkpoint; per group if those are too many."""
-    lately = {key: spread for key, window in ages.items() if (spread := window.spread()) is not None}
+    lately = {key: (spread, window.last) for key, window in ages.items() if (spread := window.spread()) is not None}
     if not detail.mm2_partitions or len(lately) > MOST_GROUPS:
         lately = _by_group(lately)
-    for (group, topic, partition), spread in lately.items():
+    for (group, topic, partition), (spread, last) in lately.items():
         number = ALL if partition < 0 else str(partition)
         labels = flow.source.alias, flow.target.alias, group, topic, number
+        sheet.put(of.CHECKPOINT_LATENCY, last, *labels)
         _put_spread(sheet, (of.CHECKPOINT_AVG, of.CHECKPOINT_MAX, of.CHECKPOINT_MIN), spread, labels)
 
 
-def _by_group(lately: Mapping[GroupTopicPartition, Spread]) -> dict[GroupTopicPartition, Spread]:
+def _by_group(
+    lately: Mapping[GroupTopicPartition, tuple[Spread, float]],
+) -> dict[GroupTopicPartition, tuple[Spread, float]]:
     """The checkpoints of one round are written together and have the same latency."""
-    by_group = {(group, ALL, -1): spread for (group, _topic, _partition), spread in lately.items()}
+    by_group = {(group, ALL, -1): latencies for (group, _topic, _partition), latencies in lately.items()}
     return by_group if len(by_group) <= MOST_GROUPS else {}
 
 
 def _put_spread(
-    sheet: Sheet, metrics: tuple[of.Metric, of.Metric, of.Metric], spread: Spread | None, labels: Iterable[str]
+    sheet: Sheet, metrics: tuple[Metric, Metric, Metric], spread: Spread | None, labels: Iterable[str]
 ) -> None:
-    """Puts mean, maximum and minimum; nothing if there was no value lately."""
-    if spread is not None:
-        for metric, value in zip(metrics, (spread.mean, spread.most, spread.least), strict=True):
-            sheet.put(metric, value, *labels)
+    """Puts mean, maximum and minimum."""
+    values = (None, None, None) if spread is None else (spread.mean, spread.most, spread.least)
+    for metric, value in zip(metrics, values, strict=True):
+        sheet.put(metric, value, *labels)

@@ -1,10 +1,11 @@
-"""The REST application: all APIs behind one address, and the gate before them."""
+"""The REST application: all APIs behind one address, and the gate before them; and the one for Prometheus alone."""
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from heliograph import __version__
 from heliograph.metrics.collector import Collector
+from heliograph.metrics.naming import Names
 from heliograph.model.flow import Cluster
 from heliograph.model.rest_settings import RestSettings
 from heliograph.rest.authentication import Authenticator
@@ -20,7 +21,7 @@ from heliograph.rest.metrics_api import metrics_api
 from heliograph.rest.offsets_api import offsets_api
 from heliograph.rest.plugins_api import plugins_api
 from heliograph.rest.problems import answer_problems
-from heliograph.rest.worker_api import worker_api
+from heliograph.rest.worker_api import health_api, worker_api
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events
@@ -64,7 +65,8 @@ def _application(
         openapi_url=f"{_PREFIX}/openapi.json",
     )
     for router in (
-        worker_api(cluster, health),
+        worker_api(cluster),
+        health_api(health),
         connectors_api(connectors, states),
         connector_states_api(connectors, states),
         connector_offsets_api(connectors, states),
@@ -79,3 +81,15 @@ def _application(
         app.include_router(router)
     answer_problems(app)
     return app
+
+
+def make_metrics_app(
+    connectors: Connectors, states: ConnectorStates, events: Events, health: Health, default_names: Names
+) -> App:
+    """`/metrics` and `/health` for everyone, and nothing else. `default_names` is a scheme of `metrics/naming`."""
+    app = FastAPI(title="Heliograph's metrics", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(metrics_api(Collector(connectors, states, events), default_names))
+    app.include_router(health_api(health))
+    answer_problems(app)
+    settings = RestSettings()
+    return Gate(app, settings, Authenticator(settings), lambda _connector: None)

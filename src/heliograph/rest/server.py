@@ -17,6 +17,8 @@ from heliograph.rest.http_connection import Connection
 from heliograph.rest.tls import listener_context
 from heliograph.wire.errors import WireError
 
+log = logging.getLogger(__name__)
+
 _TRIES = 100  # ports to try if the first one is taken
 _ENDS_WITHIN = 0.2
 _MAX_CONNECTIONS = 500
@@ -85,9 +87,11 @@ class _Server(uvicorn.Server):
 class RestServer:
     """One application on one or more addresses."""
 
-    def __init__(self, app: App, listeners: Sequence[OpenListener]) -> None:
+    def __init__(self, app: App, listeners: Sequence[OpenListener], what: str = "the REST API is") -> None:
+        """`what` begins the log line with its addresses."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # it warns about each malformed request
         self._listeners = listeners
+        self._what = what
         self._servers = [_Server(_config(app, listener)) for listener in listeners]
         self._serving: list[asyncio.Task[None]] = []
 
@@ -96,6 +100,8 @@ class RestServer:
         return [listener.url for listener in self._listeners]
 
     def start(self) -> None:
+        for url in self.urls:
+            log.info("%s at %s", self._what, url)
         self._serving = [
             asyncio.create_task(server.serve(sockets=[listener.socket]))
             for server, listener in zip(self._servers, self._listeners, strict=True)

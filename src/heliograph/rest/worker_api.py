@@ -9,7 +9,7 @@ from heliograph.rest.health import Health
 from heliograph.wire.cluster import ClusterClient
 
 
-def worker_api(cluster: Cluster, health: Health) -> APIRouter:
+def worker_api(cluster: Cluster) -> APIRouter:
     router = APIRouter(tags=["Kafka Connect"])
 
     @router.get("/")
@@ -20,6 +20,12 @@ def worker_api(cluster: Cluster, health: Health) -> APIRouter:
         finally:
             client.close()
         return {"version": __version__, "commit": "heliograph", "kafka_cluster_id": cluster_id}
+
+    return router
+
+
+def health_api(health: Health) -> APIRouter:
+    router = APIRouter(tags=["Kafka Connect"])
 
     @router.get("/health")
     async def get_health() -> JSONResponse:

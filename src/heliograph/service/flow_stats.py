@@ -4,7 +4,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 
-from heliograph.copy.counts import Counts
+from heliograph.copy.counts import Counts, Recent
 from heliograph.copy.signals import Report
 from heliograph.copy.work import ALIGNING, Outcome, Progress
 from heliograph.model.partitions import MirrorPartition, Position
@@ -15,6 +15,7 @@ from heliograph.service.load import Load
 from heliograph.service.partition_stats import PartitionStats
 from heliograph.service.running_lease import RunningLease
 from heliograph.service.stalled import StalledPartitions
+from heliograph.service.task_stats import TaskStats
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class FlowStats:
         self.records_of_events: Counter[str] = Counter()
         self.load = Load()
         self.partition_stats: dict[MirrorPartition, PartitionStats] = {}
+        self.tasks: dict[int, TaskStats] = {}  # by the number of their leases
         self._ahead: set[str] = set()
         self.stalled = StalledPartitions(flow_name)
 
@@ -73,6 +75,7 @@ class FlowStats:
         if report.attempt < lease.attempt:
             return False
         lease.has_reported = True
+        self._note_task(lease, report.attempt, report.counts, report.recent)
         self._start_attempt(lease, report.attempt)
         lease.counts = report.counts
         self._note_progress(lease, report.changed)
@@ -80,6 +83,13 @@ class FlowStats:
         self._note_notices(lease, report.first_notice, report.notices)
         self._clear_refusals(report.changed)
         return True
+
+    def task(self, number: int) -> TaskStats:
+        return self.tasks.setdefault(number, TaskStats())
+
+    def _note_task(self, lease: RunningLease, attempt: int, counts: Counts, recent: Recent | None) -> None:
+        before = lease.counts if attempt == lease.attempt else Counts()
+        self.task(lease.number).note(before, counts, recent)
 
     def _start_attempt(self, lease: RunningLease, attempt: int) -> None:
         """When Spark retries the task, what the earlier attempt copied is counted as well."""
@@ -93,6 +103,7 @@ class FlowStats:
 
     def apply_outcome(self, outcome: Outcome, lease: RunningLease) -> None:
         """Of a lease that has ended."""
+        self._note_task(lease, outcome.attempt, outcome.counts, None)
         self._start_attempt(lease, outcome.attempt)
         self._counts.add(outcome.counts)
         self._note_progress(lease, outcome.progress)

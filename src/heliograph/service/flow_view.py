@@ -15,15 +15,18 @@ from heliograph.service.lease_pool import LeasePool
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.other_runs import OtherRuns
+from heliograph.service.task_stats import TaskStats
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One lease of the assignment, as Connect shows a task."""
+    """One lease of the assignment, as Connect shows a task. `stats` is None until its first lease starts."""
 
     partitions: tuple[MirrorPartition, ...]
     running: bool
     trouble: str = ""
+    stats: TaskStats | None = None
+    running_ratio: float = 0.0
 
 
 class FlowView:
@@ -36,10 +39,14 @@ class FlowView:
     def tasks(self) -> list[Task]:
         """The leases of the assignment. One is in trouble if it failed, or if a partition of it is stopped."""
         pool = self._pool
-        return [
-            Task(partitions, pool.is_started, pool.failures.error_of(number) or self._refusals_in(partitions))
-            for number, partitions in enumerate(pool.assignor.assignment)
-        ]
+        running = {lease.number: lease.running_seconds for lease in pool.leases.values()}
+        tasks = []
+        for number, partitions in enumerate(pool.assignor.assignment):
+            trouble = pool.failures.error_of(number) or self._refusals_in(partitions)
+            stats = self._context.stats.tasks.get(number)
+            ratio = stats.running_ratio(running.get(number, 0.0)) if stats is not None else 0.0
+            tasks.append(Task(partitions, pool.is_started, trouble, stats, ratio))
+        return tasks
 
     def _refusals_in(self, partitions: Collection[MirrorPartition]) -> str:
         refusals = self._context.stats.refusals

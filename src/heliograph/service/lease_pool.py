@@ -195,6 +195,7 @@ class LeasePool:
         work = self._work(lease)
         lease.extend(work.seconds)
         self.leases[lease.id] = lease
+        task = self._context.stats.task(lease.number)
         try:
             outcome = await self._outcome(work, lease)
         except BaseException:
@@ -205,6 +206,7 @@ class LeasePool:
             self.failures.recovered(lease.number)
         finally:
             del self.leases[lease.id]
+            task.lease_ended(lease.running_seconds)
 
     async def _outcome(self, work: Work, lease: RunningLease) -> Outcome:
         outcome = asyncio.ensure_future(self._run(work))

@@ -50,6 +50,11 @@ class RunningLease:
         """As far as can be known: Spark does not report that a lease waits for a free slot."""
         return self.has_reported or self.age() < _REPORTS_WITHIN
 
+    @property
+    def running_seconds(self) -> float:
+        """For how long it runs: 0 if it waits for a free slot."""
+        return self.age() if self.is_running else 0.0
+
     def overdue_in(self) -> float:
         return max(0.0, self._deadline + _OVERDUE - now())
 

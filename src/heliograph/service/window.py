@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-_HALF = 30.0
+HALF = 30.0  # seconds
 
 
 @dataclass(slots=True)
@@ -32,13 +32,15 @@ class Spread:
 
 @dataclass(slots=True)
 class Window:
-    """Two halves; the older one is dropped when the younger one is full."""
+    """Two halves; the older one is dropped when the younger one is full. `last` is the last value."""
 
+    last: float = 0.0
     _current: _Half = field(default_factory=lambda: _Half(time.monotonic()))
     _previous: _Half | None = None
 
     def note(self, value: float) -> None:
         self._rotate()
+        self.last = value
         half = self._current
         half.count += 1
         half.total += value
@@ -47,7 +49,7 @@ class Window:
     def per_second(self) -> float:
         """Over half a window at least."""
         halves = self._halves()
-        return sum(half.total for half in halves) / max(time.monotonic() - halves[0].began, _HALF)
+        return sum(half.total for half in halves) / max(time.monotonic() - halves[0].began, HALF)
 
     def spread(self) -> Spread | None:
         """None if there are no values."""
@@ -69,6 +71,6 @@ class Window:
     def _rotate(self) -> None:
         now = time.monotonic()
         age = now - self._current.began
-        if age >= _HALF:
-            self._previous = self._current if age < 2 * _HALF else None
+        if age >= HALF:
+            self._previous = self._current if age < 2 * HALF else None
             self._current = _Half(now)
