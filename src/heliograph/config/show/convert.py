@@ -197,5 +197,6 @@ def _mirror(projected: list[ProjectedConnector]) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if tasks is not None:
             fields["tasksMax"] = int(tasks) if tasks.strip().isdecimal() else tasks
+        config |= connector.other_aliases()  # they win over those of the clusters
         mirror[FIELDS[connector.part]] = fields | ({"config": config} if config else {})
     return mirror | patterns
