@@ -8,10 +8,12 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+from py4j.java_gateway import launch_gateway
+
 from heliograph.engine.spark import Engine
 from heliograph.sandbox import Sandbox
 
-_STARTERS: tuple[object, ...] = (Sandbox, Engine, subprocess)
+_STARTERS: tuple[object, ...] = (Sandbox, Engine, subprocess, launch_gateway)
 _TESTS = Path(__file__).parent
 
 

@@ -263,7 +263,9 @@ def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, erro
             if is_needed and SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
                 text = f"{connector.label}: no {side}.cluster.bootstrap.servers"
                 if connector.part == HEARTBEAT:
-                    text += ": MirrorMaker 2 does not start it without, as it creates the topic 'heartbeats' there"
+                    text += (
+                        ": heartbeats are written there (MirrorMaker 2's worker knows it; newer versions need it, too)"
+                    )
                 errors.add(ConfigError(f"{connector.file}: {text}"))
 
 
