@@ -112,6 +112,19 @@ def test_heartbeats_are_not_copied_into_the_topic_that_a_flow_writes_its_own_to(
     assert flow(EMPTY + "emit.heartbeats.enabled = false\n").selects("heartbeats")
 
 
+def test_flows_that_do_not_recognize_each_others_mirrors_are_warned_about() -> None:
+    both = "B->A.enabled = true\n"
+    assert warnings(both) == warnings(both + "A.alias = x\nB.alias = y\n") == []
+    assert warnings(both + "source.cluster.alias = x\n") == [
+        "mm2.properties:6: A->B and B->A copy each other's mirrors, to ever longer names: B->A does not recognize "
+        "'x.x' as a topic that came from 'A'",
+        "mm2.properties:6: B->A and A->B copy each other's mirrors, to ever longer names: A->B does not recognize "
+        "'x.x' as a topic that came from 'B'",
+    ]
+    assert warnings(both + "source.cluster.alias = x\ntopics = orders.*\n") == []
+    assert warnings(both + "replication.policy.class = IdentityReplicationPolicy\n") == []
+
+
 def test_what_cannot_be_part_of_a_topic_name_is_refused() -> None:
     with pytest.raises(Exception, match=r"mm2\.properties:5: A\.alias: 'a/b' cannot be part of topic names"):
         flow("A.alias = a/b\n")

@@ -1,6 +1,7 @@
 """How a flow names topics: its aliases and replication policies, and the notices about them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from heliograph.config.declare import catalogue, locations, supported
@@ -104,8 +105,9 @@ def notes(settings: Settings, flows: Iterable[Flow]) -> Iterator[ConfigNotice]:
         yield settings.notice(entry, text)
 
 
-def warnings(settings: Settings, flows: Iterable[Flow]) -> Iterator[ConfigNotice]:
+def warnings(settings: Settings, flows: Sequence[Flow]) -> Iterator[ConfigNotice]:
     """What a flow's names lead to, where that is hardly meant. It is the same with MM2."""
+    yield from _growing_names(settings, [flow for flow in flows if SOURCE in flow.parts])
     for flow in flows:
         pair = (flow.source.alias, flow.target.alias)
         target = flow.aliases[1]
@@ -130,6 +132,20 @@ def warnings(settings: Settings, flows: Iterable[Flow]) -> Iterator[ConfigNotice
             )
             named = (setting for setting in _OF_CHECKPOINTS if settings.find(setting, *pair) is not None)
             yield _about(settings, next(named, _OF_FLOW.name), pair, text)
+
+
+def _growing_names(settings: Settings, flows: Iterable[Flow]) -> Iterator[ConfigNotice]:
+    """Flows in opposite directions that do not recognize each other's mirrors copy them again and again."""
+    for flow, back in permutations(flows, 2):
+        mirror = flow.mirror_name("x")
+        is_back = (flow.source.alias, flow.target.alias) == (back.target.alias, back.source.alias)
+        if is_back and mirror != "x" and back.selects(mirror) and flow.selects(back.mirror_name(mirror)):
+            text = (
+                f"{flow.name} and {back.name} copy each other's mirrors, to ever longer names: {back.name} does not "
+                f"recognize '{mirror}' as a topic that came from '{back.aliases[1]}'"
+            )
+            pair = (flow.source.alias, flow.target.alias)
+            yield _about(settings, supported.ALIAS, pair, text, locations.of_alias("source"))
 
 
 def _about(
