@@ -82,6 +82,20 @@ class JavaClient:
         finally:
             admin.close()
 
+    def connector_config(self, settings: Mapping[str, str], source: str, target: str) -> dict[str, str]:
+        """What MM2's driver makes of a file for its source connector."""
+        mirror = self._jvm.org.apache.kafka.connect.mirror
+        driver = mirror.MirrorMakerConfig(dict(settings))
+        connector = self._jvm.java.lang.Class.forName("org.apache.kafka.connect.mirror.MirrorSourceConnector")
+        return dict(driver.connectorBaseConfig(mirror.SourceAndTarget(source, target), connector))
+
+    def policy(self, config: Mapping[str, str]) -> Any:
+        """The replication policy that a connector with this config has."""
+        name = config.get("replication.policy.class", "org.apache.kafka.connect.mirror.DefaultReplicationPolicy")
+        policy = self._jvm.java.lang.Class.forName(name).newInstance()
+        policy.configure(dict(config))
+        return policy
+
     def heartbeat_topics(self, bootstrap: str) -> set[str]:
         return set(self._utils.heartbeatTopics(self._settings(bootstrap)))
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+from py4j.java_gateway import launch_gateway
+
 from heliograph.engine.daemon_ahead import start_ahead
 from heliograph.engine.spark import Engine
 from heliograph.sandbox import Sandbox
 
-_STARTERS: tuple[object, ...] = (Sandbox, Engine, start_ahead, subprocess)
+_STARTERS: tuple[object, ...] = (Sandbox, Engine, start_ahead, subprocess, launch_gateway)
 _TESTS = Path(__file__).parent
 
 

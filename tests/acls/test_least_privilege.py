@@ -15,7 +15,6 @@ from acls.probes import Probes, Said, Side
 from acls.secured import Secured, allow_all, start
 from heliograph.control import packing
 from heliograph.control.internal_topic_setup import ensure_internal_topics
-from heliograph.control.offset_syncs import syncs_topic
 from heliograph.control.principals import Principal
 from heliograph.control.required_acls import Feature
 from heliograph.copy.copier import Copier
@@ -248,7 +247,7 @@ async def _without(scene: Scene, cluster: Secured, principal: Principal, grant: 
 
 def _expendable(flow: Flow) -> set[str]:
     """Internal topics that may be deleted while a flow runs."""
-    return {syncs_topic(flow), flow.policy.heartbeats_topic(), dead_letters_topic(flow.source.alias)}
+    return {flow.offset_syncs_topic, flow.policy.heartbeats_topic(), dead_letters_topic(flow.source.alias)}
 
 
 def test_leases_that_log_in_as_others_need_just_what_is_printed_for_them(

@@ -25,7 +25,7 @@ from heliograph.model.flow import (
     TopicSync,
 )
 from heliograph.model.names import NameFilter
-from heliograph.model.policy import IdentityReplicationPolicy
+from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from heliograph.model.secret import Secret
 from heliograph.model.security import PLAIN, PasswordLogin, Sasl, Security, Tls
 
@@ -153,6 +153,20 @@ def test_topics_keep_their_names_with_the_identity_policy() -> None:
     every = replace(flow, topics=NameFilter((".*",)))
     assert "Write on topic *" in _granted(every)["B User:ANONYMOUS"]
     assert "Write on topic A.*" in _granted(replace(every, policy=FLOW.policy))["B User:ANONYMOUS"]
+
+
+def test_the_aliases_of_connectors_are_in_the_names_of_topics() -> None:
+    flow = replace(FLOW, connector_aliases=("x", "y"))
+    assert "Write on topic mm2-offset-syncs.y.internal" in _granted(flow)["A User:ANONYMOUS"]
+    granted = _granted(flow)["B User:ANONYMOUS"]
+    assert {"Write on topic x.orders*", "Write on topic x.checkpoints.internal"} <= granted
+    assert {"Write on topic heliograph-ledger.A.internal", "Read on topic mm2-offsets.A.internal"} <= granted
+
+
+def test_topics_keep_their_names_with_an_empty_alias_and_an_empty_separator() -> None:
+    flow = replace(ONLY_COPYING, connector_aliases=("", "B"), policy=DefaultReplicationPolicy(""))
+    assert "Write on topic orders*" in _granted(flow)["B User:ANONYMOUS"]
+    assert "Write on topic *" in _granted(replace(flow, topics=NameFilter((".*",))))["B User:ANONYMOUS"]
 
 
 def test_existing_names_are_allowed_one_by_one() -> None:

@@ -222,16 +222,6 @@ def test_other_connectors_are_ignored_with_a_warning(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (
-            [connector("Source"), connector("Checkpoint", replication_policy_separator="_")],
-            "0.json:20: connector my-checkpoint: replication.policy.separator: '_' differs from '.', the default, in "
-            "connector my-source: the connectors of A->B must agree",
-        ),
-        (
-            [connector("Source", replication_policy_separator="-"), connector("Heartbeat")],
-            "0.json:10: connector my-source: replication.policy.separator: '-' differs from '.', the default, in "
-            "connector my-heartbeat: the connectors of A->B must agree",
-        ),
-        (
             [connector("Source"), connector("Checkpoint", source_cluster_bootstrap_servers="x:1")],
             "0.json:18: connector my-checkpoint: source.cluster.bootstrap.servers: 'x:1' differs from 'a:9092' in "
             "connector my-source (0.json:8): it is the same cluster A",
@@ -247,8 +237,8 @@ def test_other_connectors_are_ignored_with_a_warning(tmp_path: Path) -> None:
             [connector("Source"), connector("Source")],
             "connector my-source: there is a MirrorSourceConnector of A->B already, connector my-source",
         ),
-        (connector("Source", target_cluster_alias="A"), "source.cluster.alias: 'A' is the alias of the target too"),
-        (connector("Source", source_cluster_alias="A B"), "connector my-source: source.cluster.alias: 'A B' has the"),
+        (connector("Source", source_cluster_alias="A B"), "source.cluster.alias: 'A B' cannot be part of topic names"),
+        (connector("Source", heliograph_source_name=""), "heliograph.source.name: '' lists no cluster"),
         (
             connector("Source", tasks_max="many"),
             "0.json:9: connector my-source: tasks.max: 'many' is not a whole number",
@@ -304,11 +294,11 @@ def test_all_errors_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
             tmp_path,
             [
                 connector("Source", source_cluster_bootstrap_servers=None),
-                connector("Checkpoint", replication_policy_separator="_", enabled="yes"),
+                connector("Checkpoint", target_cluster_bootstrap_servers="c:9092", enabled="yes"),
             ],
         )
     assert [text.replace(f"{tmp_path}/", "") for text in raised.value.errors] == [
-        "0.json:20: connector my-checkpoint: replication.policy.separator: '_' differs from '.', the default, in "
-        "connector my-source: the connectors of A->B must agree",
-        "0.json:21: connector my-checkpoint: enabled: 'yes' is neither true nor false",
+        "0.json:19: connector my-checkpoint: target.cluster.bootstrap.servers: 'c:9092' differs from 'b:9092' in "
+        "connector my-source (0.json:9): it is the same cluster B",
+        "0.json:20: connector my-checkpoint: enabled: 'yes' is neither true nor false",
     ]

@@ -107,6 +107,11 @@ FILES = {
     "secured": SECURED,
     "full": FULL,
     "quiet": LEAST + "emit.heartbeats.enabled = false\n",
+    "no aliases": LEAST + "source.cluster.alias =\ntarget.cluster.alias =\nreplication.policy.separator =\n",
+    "other aliases": LEAST + "A.alias = left\nA->B.target.cluster.alias = right\nB.alias = lost\n",
+    "checkpoints of another policy": LEAST
+    + "replication.policy.class = IdentityReplicationPolicy\nA->B.heliograph.checkpoints.replication.policy.class = "
+    "IdentityReplicationPolicy\nA->B.heliograph.checkpoints.replication.policy.separator = _\n",
     "identity": LEAST + "replication.policy.class = IdentityReplicationPolicy\nreplication.policy.separator =\n",
     **{f"only {part}": ONE_PART.format(part) for part in ("source", "checkpoint", "heartbeat", "source, checkpoint")},
 }

@@ -32,7 +32,7 @@ CONNECTORS: dict[str, str | None] = {
     "errors.log.include.messages": "false",
     "enabled": "false",
     "source.cluster.alias": None,
-    "target.cluster.alias": "target",
+    "target.cluster.alias": None,  # MM2's driver sets it
     "admin.timeout.ms": "60000",
     "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
     "replication.policy.separator": ".",
@@ -211,6 +211,7 @@ def test_exactly_these_settings_are_supported() -> None:
     assert sorted({setting.name for setting in settings() if setting.supported}) == [
         "access.control.allow.methods",
         "access.control.allow.origin",
+        "alias",
         "auto.offset.reset",
         "batch.size",
         "bootstrap.servers",
@@ -238,6 +239,9 @@ def test_exactly_these_settings_are_supported() -> None:
         "heartbeats.replication.enabled",
         "heartbeats.topic.replication.factor",
         "heliograph.buffer.memory",
+        "heliograph.checkpoints.replication.policy.class",
+        "heliograph.checkpoints.replication.policy.internal.topic.separator.enabled",
+        "heliograph.checkpoints.replication.policy.separator",
         "heliograph.compiled.code",
         "heliograph.ignore.transforms",
         "heliograph.join",

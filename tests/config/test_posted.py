@@ -57,7 +57,7 @@ def test_topics_can_be_paused() -> None:
     ("change", "says"),
     [
         ({"connector.class": "FileStreamSource"}, "connector s: 'FileStreamSource' is not one of MirrorMaker 2's"),
-        ({"source.cluster.alias": "B"}, "connector s: source.cluster.alias: 'B' is the alias of the target too"),
+        ({"source.cluster.alias": "A B"}, "connector s: source.cluster.alias: 'A B' cannot be part of topic names"),
         ({"tasks.max": "many"}, "connector s: tasks.max: 'many' is not a whole number"),
     ],
 )

@@ -123,11 +123,21 @@ def test_stored_connectors_that_contradict_each_other_do_not_keep_the_others_fro
     run(main())
 
 
-def test_the_connectors_of_a_file_show_its_flow_until_one_of_them_changes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "added",
+    [
+        "",
+        "source.cluster.alias =\nreplication.policy.separator =\n",
+        "replication.policy.class = IdentityReplicationPolicy\n"
+        "heliograph.checkpoints.replication.policy.class = DefaultReplicationPolicy\n",
+    ],
+    ids=("plain", "with another alias", "with another policy for checkpoints"),
+)
+def test_the_connectors_of_a_file_show_its_flow_until_one_of_them_changes(tmp_path: Path, added: str) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(
         "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
-        "B->A.emit.heartbeats.enabled = false\nB.offset.storage.topic = kept\n"
+        "B->A.emit.heartbeats.enabled = false\nB.offset.storage.topic = kept\n" + added
     )
 
     async def main() -> None:

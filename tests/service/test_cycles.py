@@ -1,8 +1,10 @@
 """Topics that would return to their cluster under their own name."""
 
+from dataclasses import replace
+
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.names import NameFilter
-from heliograph.model.policy import IdentityReplicationPolicy
+from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from heliograph.service.cycles import cycle_of
 
 
@@ -23,6 +25,14 @@ def test_two_flows_in_opposite_directions_under_identity_names_are_a_cycle() -> 
     flows = (_identity("A", "B"), _identity("B", "A"))
     assert cycle_of("orders", flows[0], flows) == ("A->B", "B->A")
     assert cycle_of("orders", flows[1], flows) == ("B->A", "A->B")
+
+
+def test_two_flows_without_alias_and_separator_are_a_cycle() -> None:
+    flows = tuple(
+        replace(flow, connector_aliases=("", flow.target.alias), policy=DefaultReplicationPolicy(""))
+        for flow in (_default("east", "west"), _default("west", "east"))
+    )
+    assert cycle_of("orders", flows[0], flows) == ("east->west", "west->east")
 
 
 def test_three_flows_in_a_ring_are_a_cycle() -> None:

@@ -8,7 +8,10 @@ import pytest
 from heliograph.model.flow import Flow, LeaseSettings
 from service.fakes import FLOW
 
-NEW_RUNNER = {"source", "target", "policy", "kept_offsets", "connect_offsets"}
+NEW_RUNNER = {
+    *("source", "target", "connector_aliases", "policy", "checkpoint_policy"),
+    *("kept_offsets", "connect_offsets"),
+}
 LEASES = {field.name for field in fields(LeaseSettings)}
 
 

@@ -149,6 +149,10 @@ def _flow(flow: Flow, paused: Collection[str]) -> list[str]:
         ("topics", _names(flow.topics)),
         ("mirror of 'x'", f"'{flow.mirror_name('x')}', by {_policy(flow.policy)}"),
     ]
+    if flow.connector_aliases is not None:
+        rows.append(
+            ("aliases", f"'{flow.aliases[0]}' for {flow.source.alias}, '{flow.aliases[1]}' for {flow.target.alias}")
+        )
     if SOURCE in flow.parts:
         rows += [
             ("new mirrors", _new_mirrors(flow)),

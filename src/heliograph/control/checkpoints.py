@@ -13,7 +13,6 @@ from heliograph.control.group_translation import (
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.mm2_records import Checkpoint
-from heliograph.model.policy import checkpoint_topic
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.consumer_groups import Offsets, committed_offsets, list_groups
 from heliograph.wire.errors import WireError
@@ -60,7 +59,7 @@ class Checkpoints:
         self._source = source
         self._target = target
         self._translator = GroupTranslator(flow, source, target, ledger)
-        self._topic = flow.policy.checkpoints_topic(flow.source.alias)
+        self._topic = flow.checkpoints_topic
         self.groups: tuple[str, ...] = ()
         self.share_groups: tuple[str, ...] = ()  # that match the filter, and have no offsets
         self.latest: dict[GroupTopicPartition, Checkpoint] = {}  # as written to the topic
@@ -133,7 +132,7 @@ class Checkpoints:
         """The checkpoints to write for these offsets."""
         news = []
         for offset in translated:
-            name = self._name_on_target(offset.topic)
+            name = self._flow.name_in_checkpoints(offset.topic)
             key = offset.group, name, offset.partition
             before, known = self.latest.get(key), self.mirror_checkpoints.get(key)
             if isinstance(offset.answer, NotTranslatable):
@@ -157,9 +156,6 @@ class Checkpoints:
         outcome.emitted += [entry.checkpoint for entry in news]
         return news
 
-    def _name_on_target(self, topic: str) -> str:
-        return checkpoint_topic(self._flow.policy, self._flow.source.alias, self._flow.target.alias, topic)
-
     def _forget(self, groups: Collection[str], is_certain: bool) -> None:
         """Drops groups that are gone from the source. A source without any group is not proof that they were deleted:
         it may be another cluster."""
@@ -175,7 +171,7 @@ class Checkpoints:
         """Drops checkpoints for which the group has no committed offset on the source any more, so that they are not
         written to the target again."""
         topics = {topic for offsets in committed.values() for topic, _partition in offsets}
-        names = {topic: self._name_on_target(topic) for topic in topics}
+        names = {topic: self._flow.name_in_checkpoints(topic) for topic in topics}
         still_committed = {
             (group, names[topic], partition) for group, offsets in committed.items() for topic, partition in offsets
         }

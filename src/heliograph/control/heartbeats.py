@@ -13,6 +13,6 @@ from heliograph.wire.records import Record, now, own_topic, write_records
 async def write_heartbeat(flow: Flow, target: ClusterClient) -> None:
     """Appends one heartbeat; the record has its timestamp."""
     moment = now()
-    key, value = Heartbeat(flow.source.alias, flow.target.alias, moment).to_record()
+    key, value = Heartbeat(*flow.aliases, moment).to_record()
     topic = await own_topic(target, flow.policy.heartbeats_topic())
     await write_records(target, topic, 0, [Record(0, moment, key, value)])

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.control.offset_syncs import syncs_topic
 from heliograph.model.flow import CHECKPOINT, CONTINUE, HEARTBEAT, SOURCE, Flow
 from heliograph.model.internal_topics import STATUS, dead_letters_topic, ledger_topic, signals_topic
 from heliograph.model.ledger_records import PAGES
@@ -90,10 +89,10 @@ def internal_topics(flow: Flow, source_brokers: int, target_brokers: int) -> lis
     if SOURCE in flow.parts and flow.offset_syncs.enabled:
         on_source = not flow.offset_syncs.on_target
         replicas = _at_most(flow.offset_syncs.replication_factor, source_brokers if on_source else target_brokers)
-        wanted.append(InternalTopic(NewTopic(syncs_topic(flow), 1, replicas, (_COMPACT,)), on_source, False))
+        wanted.append(InternalTopic(NewTopic(flow.offset_syncs_topic, 1, replicas, (_COMPACT,)), on_source, False))
     if CHECKPOINT in flow.parts and flow.groups.checkpoints_every is not None:
         replicas = _at_most(flow.groups.replication_factor, target_brokers)
-        topic = NewTopic(flow.policy.checkpoints_topic(alias), 1, replicas, (_COMPACT,))
+        topic = NewTopic(flow.checkpoints_topic, 1, replicas, (_COMPACT,))
         wanted.append(InternalTopic(topic, False, False))
     if HEARTBEAT in flow.parts and flow.heartbeats.every is not None:
         replicas = _at_most(flow.heartbeats.replication_factor, target_brokers)

@@ -33,7 +33,7 @@ async def mm2_offsets(flow: Flow, target: ClusterClient) -> dict[tuple[str, int]
     for partition in topic.leaders:
         async for record in _committed(target, topic, partition):
             key = SourceKey.from_bytes(record.key) if record.key is not None else None
-            if key is None or (key.connector, key.cluster) != (flow.connect_offsets.connector, flow.source.alias):
+            if key is None or (key.connector, key.cluster) != (flow.connect_offsets.connector, flow.aliases[0]):
                 continue
             last = from_value(record.value) if record.value is not None else None
             if last is None:
@@ -68,7 +68,7 @@ class OffsetsForMm2:
             return
         by_partition: dict[int, list[tuple[bytes, bytes]]] = {}
         for partition, last in news.items():
-            key = SourceKey(self._flow.connect_offsets.connector, self._flow.source.alias, *partition).to_bytes()
+            key = SourceKey(self._flow.connect_offsets.connector, self._flow.aliases[0], *partition).to_bytes()
             by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, to_value(last)))
         for number, pairs in by_partition.items():
             await write(target, topic, number, pairs)

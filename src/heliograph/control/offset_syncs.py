@@ -39,7 +39,9 @@ class SyncWriter:
                 before = self._written.get((sync.topic, sync.partition))
                 due += [sync] if is_due(before, sync, self._flow.offset_syncs, flush) else []
         if due:
-            await write(client, await own_topic(client, syncs_topic(self._flow)), 0, (sync.to_record() for sync in due))
+            await write(
+                client, await own_topic(client, self._flow.offset_syncs_topic), 0, (sync.to_record() for sync in due)
+            )
             self._written.update({(sync.topic, sync.partition): sync for sync in due})
 
     def forget(self, but: Iterable[MirrorPartition]) -> None:
@@ -70,9 +72,3 @@ def is_due(before: OffsetSync | None, now: OffsetSync, syncs: OffsetSyncs, flush
         or now.downstream < before.downstream
         or (flush and now != before)
     )
-
-
-def syncs_topic(flow: Flow) -> str:
-    """Named after the cluster that it is not on."""
-    other = flow.source if flow.offset_syncs.on_target else flow.target
-    return flow.policy.offset_syncs_topic(other.alias)

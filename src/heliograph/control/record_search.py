@@ -10,7 +10,6 @@ Answers are kept in memory only: in the ledger, recovery would take them for int
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.consumer_view import visible_records
 from heliograph.copy.log_access import batches_at
 from heliograph.model.flow import Flow
@@ -275,7 +274,7 @@ class RecordSearch:
             return
         syncs: dict[TopicPartition, list[OffsetSync]] = {partition: [] for partition in partitions}
         client = self._target if self._flow.offset_syncs.on_target else self._source
-        name = syncs_topic(self._flow)
+        name = self._flow.offset_syncs_topic
         topic = (await client.metadata([name])).topics[name]
         if topic.error != UNKNOWN_TOPIC_OR_PARTITION:
             async for sync in read_kind(client, topic, OffsetSync.from_record):

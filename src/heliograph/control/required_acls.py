@@ -12,7 +12,6 @@ from enum import StrEnum
 from heliograph.control.internal_topic_setup import InternalTopic, internal_topics
 from heliograph.control.mm2_offsets import offsets_topic
 from heliograph.control.mm2_workers import workers_group
-from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.gap_filler import transactional_id_prefix
 from heliograph.model.acl import (
     ALTER,
@@ -169,8 +168,9 @@ def _mirror(flow: Flow, topic: Resource) -> Resource:
     if topic.is_single:
         return Resource(TOPIC, flow.mirror_name(topic.name))
     if isinstance(flow.policy, DefaultReplicationPolicy):
-        prefix = "" if topic.pattern == LITERAL else topic.name
-        return Resource(TOPIC, flow.mirror_name(prefix), PREFIXED)
+        prefix = flow.mirror_name("" if topic.pattern == LITERAL else topic.name)
+        # With an empty alias and an empty separator, mirrors have the names of their topics.
+        return Resource(TOPIC, prefix, PREFIXED) if prefix else topic
     return topic if isinstance(flow.policy, IdentityReplicationPolicy) else Resource(TOPIC, ANY_NAME)
 
 
@@ -254,9 +254,9 @@ def _internal_rows(flow: Flow) -> Iterator[_Row]:
 def _written_rows(flow: Flow, internal: InternalTopic) -> Iterator[_Row]:
     """Produce to MirrorMaker 2's topics, and Fetch of what was written to them before."""
     name, client = internal.topic.name, _DRIVER[internal.on_source]
-    if name == syncs_topic(flow):
+    if name == flow.offset_syncs_topic:
         yield Feature.OFFSET_SYNCS, client, _topic(name), (WRITE,)
-    elif name == flow.policy.checkpoints_topic(flow.source.alias):
+    elif name == flow.checkpoints_topic:
         yield Feature.CHECKPOINTS, client, _topic(name), (READ, WRITE)
         yield Feature.CHECKPOINTS, client, _topic(ledger_topic(flow.source.alias)), (READ,)
     elif name == flow.policy.heartbeats_topic():
@@ -292,7 +292,7 @@ def _mm2_rows(flow: Flow, names: Names) -> Iterator[_Row]:
     yield Feature.TAKE_OVER, target, (Resource(GROUP, workers_group(flow)),), (DESCRIBE,)
     if flow.connect_offsets.status_topic:
         yield Feature.TAKE_OVER, target, _topic(flow.connect_offsets.status_topic), (READ,)
-    yield Feature.TAKE_OVER, _DRIVER[not flow.offset_syncs.on_target], _topic(syncs_topic(flow)), (READ,)
+    yield Feature.TAKE_OVER, _DRIVER[not flow.offset_syncs.on_target], _topic(flow.offset_syncs_topic), (READ,)
     yield Feature.TAKE_OVER, source, names.topics, (READ,)
     yield Feature.TAKE_OVER, target, names.mirrors, (READ,)
     yield Feature.HAND_BACK, target, offsets, (WRITE,)

@@ -16,7 +16,6 @@ from heliograph.control.config_sync import FAITHFUL
 from heliograph.control.mirror_end import ForeignMirror, Mm2Position, end_in_source, foreign_offsets
 from heliograph.control.mm2_offsets import mm2_offsets, mm2_was_here
 from heliograph.control.mm2_workers import wait_for_mm2_to_stop
-from heliograph.control.offset_syncs import syncs_topic
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.log_access import batches_at
 from heliograph.model.flow import Flow
@@ -142,7 +141,7 @@ async def _mm2_positions(flow: Flow, source: ClusterClient, target: ClusterClien
     """By source topic and partition."""
     offsets = await mm2_offsets(flow, target)
     client = target if flow.offset_syncs.on_target else source
-    name = syncs_topic(flow)
+    name = flow.offset_syncs_topic
     topic = (await client.metadata([name])).topics[name]
     syncs: dict[TopicPartition, OffsetSync] = {}
     if topic.error != UNKNOWN_TOPIC_OR_PARTITION:

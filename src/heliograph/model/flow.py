@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from heliograph.model.names import Matches, NameFilter
-from heliograph.model.policy import DefaultReplicationPolicy, ReplicationPolicy, selected, why_left_out
+from heliograph.model.policy import (
+    DefaultReplicationPolicy,
+    ReplicationPolicy,
+    checkpoint_topic,
+    selected,
+    why_left_out,
+)
 from heliograph.model.security import UNSECURED, Security
 
 MIB = 1024 * 1024
@@ -185,13 +191,18 @@ class Flow(LeaseSettings):
     `parts` says what of it runs: a flow that is not enabled still writes heartbeats, and MM2's connectors can be
     deployed one by one. `least_partitions` is how many a mirror has even if its source topic has fewer.
 
-    `source` and `target` are the clusters as the driver's clients reach them.
+    `source` and `target` are the clusters as the driver's clients reach them. Flows, Heliograph's own topics and MM2's
+    workers are named after their aliases. Mirrors and MM2's internal topics are named after the aliases that MM2's
+    connectors have (`aliases`): `connector_aliases`, where a file sets others than those in `clusters`.
+    `checkpoint_policy` is that of the checkpoint connector, if it is not the source connector's.
     """
 
     source: Cluster
     target: Cluster
     parts: frozenset[str] = frozenset({SOURCE, CHECKPOINT, HEARTBEAT})
+    connector_aliases: tuple[str, str] | None = None
     policy: ReplicationPolicy = DEFAULT_POLICY
+    checkpoint_policy: ReplicationPolicy | None = None
     topics: Matches = DEFAULT_TOPICS
     paused_topics: frozenset[str] = frozenset()  # selected, but not copied for now
     heartbeats_replication: bool = True
@@ -225,9 +236,34 @@ class Flow(LeaseSettings):
         """A flow that only writes heartbeats does not need its source, which may even have no address."""
         return self.parts != {HEARTBEAT}
 
+    @property
+    def aliases(self) -> tuple[str, str]:
+        """`source.cluster.alias` and `target.cluster.alias` of MM2's connectors."""
+        return self.connector_aliases or (self.source.alias, self.target.alias)
+
     def mirror_name(self, topic: str) -> str:
         """The mirror of a source topic."""
-        return self.policy.remote_topic(self.source.alias, topic)
+        return self.policy.remote_topic(self.aliases[0], topic)
+
+    @property
+    def offset_syncs_topic(self) -> str:
+        """Named after the cluster that it is not on."""
+        source, target = self.aliases
+        return self.policy.offset_syncs_topic(source if self.offset_syncs.on_target else target)
+
+    @property
+    def checkpoints_topic(self) -> str:
+        return (self.checkpoint_policy or self.policy).checkpoints_topic(self.aliases[0])
+
+    def name_in_checkpoints(self, topic: str) -> str:
+        """What checkpoints call a source topic: as the checkpoint connector names its mirror."""
+        return checkpoint_topic(self.checkpoint_policy or self.policy, *self.aliases, topic)
+
+    def mixes_heartbeats(self, topic: str) -> bool:
+        """Whether the mirror of a topic would be the one that this flow writes heartbeats to. MM2 mixes both; here a
+        mirror has no records but its source's."""
+        is_writing = HEARTBEAT in self.parts and self.heartbeats.every is not None
+        return is_writing and self.mirror_name(topic) == self.policy.heartbeats_topic()
 
     def keeps_offsets(self, topic: str) -> bool:
         """Whether the mirror of a source topic preserves its offsets."""
@@ -236,8 +272,12 @@ class Flow(LeaseSettings):
 
     def selects(self, topic: str) -> bool:
         """Whether this flow copies a source topic."""
-        return selected(self.policy, self.topics, self.heartbeats_replication, self.target.alias, topic)
+        return not self.mixes_heartbeats(topic) and selected(
+            self.policy, self.topics, self.heartbeats_replication, self.aliases[1], topic
+        )
 
     def why_left_out(self, topic: str) -> tuple[str, str]:
         """Why this flow does not copy a topic, and what would change that."""
-        return why_left_out(self.policy, self.topics, self.target.alias, topic)
+        if self.mixes_heartbeats(topic):
+            return "its mirror is the topic that heartbeats are written to", "set emit.heartbeats.enabled = false"
+        return why_left_out(self.policy, self.topics, self.aliases[1], topic)

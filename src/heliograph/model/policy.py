@@ -180,7 +180,8 @@ def why_left_out(policy: ReplicationPolicy, topics: Matches, target_alias: str, 
     if policy.is_internal_topic(topic):
         return "internal topics are never copied", "nothing: its name marks it as internal"
     if is_cycle(policy, topic, target_alias):
-        return f"it came from {target_alias}", f"nothing: its original is on {target_alias}"
+        target = target_alias or "the target"
+        return f"it came from {target}", f"nothing: its original is on {target}"
     return why_not(topics, topic, "topics")
 
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from heliograph import __version__
+from heliograph.config.read.connector import aliases_of
 from heliograph.control.connect_store import ConnectStore
 from heliograph.control.mm2_offsets import mm2_offsets
 from heliograph.model.connect_records import PAUSED, RUNNING, STOPPED, Status, status_key
@@ -111,18 +112,17 @@ class ConnectorStates:
             return ends
         if part is None or flow.syncers is None:
             return {}
-        policy, source = flow.syncers.flow.policy, flow.syncers.flow.source
         if part == HEARTBEAT:
-            return {policy.heartbeats_topic(): int(time.time())}
-        return {policy.checkpoints_topic(source.alias): len(flow.syncers.checkpoints.latest)}
+            return {flow.syncers.flow.policy.heartbeats_topic(): int(time.time())}
+        return {flow.syncers.flow.checkpoints_topic: len(flow.syncers.checkpoints.latest)}
 
     async def offsets(self, name: str) -> list[tuple[dict[str, str | int], dict[str, int]]]:
         """Partitions and offsets as MirrorMaker 2's connectors store them: of the last record that was copied."""
-        self._connectors.wanted(name)
+        config = self._connectors.wanted(name).config
         part, flow = self._connectors.part(name), self._connectors.deployed_of(name)
         if flow is None:
             return []
-        source, _, target = self._connectors.flow_name(name).partition("->")
+        source, target = aliases_of(config)
         if part == HEARTBEAT:
             return [({"sourceClusterAlias": source, "targetClusterAlias": target}, {"offset": 0})]
         if part == CHECKPOINT:

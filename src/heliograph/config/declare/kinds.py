@@ -140,6 +140,13 @@ def _separator(text: str) -> str:
     return text
 
 
+def _alias(text: str) -> str:
+    alias = text.strip()
+    if re.fullmatch(r"[A-Za-z0-9._-]*", alias) is None:
+        raise ValueError("cannot be part of topic names: use letters, digits, '.', '_', '-', or leave it empty")
+    return alias
+
+
 def _aliases(text: str) -> tuple[str, ...]:
     aliases = split_list(text)
     if not aliases:
@@ -263,6 +270,7 @@ AUTO_OR_BOOL = Kind("`auto`, `true` or `false`", _auto_or_bool)
 NAMES = Kind("list", split_list)
 PATTERNS = Kind("list of regular expressions", _patterns)
 SEPARATOR = Kind("text", _separator)
+ALIAS = Kind("text", _alias)
 ALIASES = Kind("list", _aliases)
 ADDRESSES = Kind("list of host:port", _addresses)
 PARTITIONS = Kind("`source` or whole number, 1 or more", _partitions)

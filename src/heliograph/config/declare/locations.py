@@ -117,6 +117,18 @@ SECURITY = LocationSet(
     (*(location for location in _CLIENTS.also if location not in _SOURCE_ADMIN), flow()),
 )
 
+# What MM2's driver gives its connectors unless the file sets it: `A.alias` becomes `source.cluster.alias`.
+_ALIASES = {
+    side: (flow(f"{side}.cluster."), at(), top(f"{side}.cluster."))
+    for side, at in (("source", source), ("target", target))
+}
+ALIAS = LocationSet("alias", (*CLUSTERS_OF_FLOW, cluster(), *(locations[-1] for locations in _ALIASES.values())))
+
+
+def of_alias(side: str) -> tuple[SettingLocation, ...]:
+    """Where the alias is read that MM2's connectors have for their `source` or `target`."""
+    return _ALIASES[side]
+
 
 def of_security(client: str, of_connectors: bool) -> tuple[SettingLocation, ...]:
     """Where the security of a flow's client is read: of `source.consumer`, `source.admin`, `target.admin` or
@@ -136,6 +148,7 @@ def of_security(client: str, of_connectors: bool) -> tuple[SettingLocation, ...]
 ALL = (
     TOP,
     CLUSTER,
+    ALIAS,
     FLOW,
     FLOW_ONLY,
     LocationSet("converter", (flow(), top(), target())),

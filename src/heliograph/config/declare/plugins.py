@@ -14,41 +14,59 @@ from heliograph.model.names import Matches
 from heliograph.model.policy import ReplicationPolicy
 
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror"
+POLICIES = DEFAULT_POLICY, IDENTITY_POLICY = "DefaultReplicationPolicy", "IdentityReplicationPolicy"
+# Well-known Java classes that name mirrors as a built-in class does. Those in `_PLAIN_HEARTBEATS` give no prefix to
+# heartbeats either, which is not possible here: each cluster writes heartbeats of its own to a topic of that name.
+_STANDS_FOR = {
+    "ch.mawileo.kafka.mm2.PrefixlessReplicationPolicy": IDENTITY_POLICY,
+    "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy": IDENTITY_POLICY,
+    "com.instaclustr.kafka.connect.mirror.SimpleReplicationPolicy": IDENTITY_POLICY,
+    "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy": IDENTITY_POLICY,
+}
+_PLAIN_HEARTBEATS = frozenset(name for name in _STANDS_FOR if name.startswith("com."))
 _EXAMPLE = "mypackage.mymodule.MyClass"
-_STRIMZI = "io.strimzi.kafka.connect.mirror"
 _JAVA = frozenset({"org", "com", "io", "net", "java", "javax"})
 
 
 def plugin(*builtin: str) -> Kind[str | type[object]]:
     """The name of a class. The value is the simple name of a built-in one, with or without MM2's package in front, or
-    the class itself. Strimzi's Identity policy, from the time before Kafka had one, does the same as Kafka's."""
+    of the one that stands for a well-known Java class; else the class itself."""
 
     def parse(text: str) -> str | type[object]:
         package, _, simple = text.strip().rpartition(".")
-        packages = ("", MIRROR_PACKAGE, _STRIMZI) if simple == "IdentityReplicationPolicy" else ("", MIRROR_PACKAGE)
-        if simple in builtin and package in packages:
+        if simple in builtin and package in ("", MIRROR_PACKAGE):
             return simple
+        built_in = stand_in(text.strip())
+        if built_in is not None and built_in in builtin:
+            return built_in
         if not package:
             raise ValueError(f"is neither built in ({', '.join(builtin)}) nor a Python class path like {_EXAMPLE}")
-        return _imported(package, simple)
+        return _imported(package, simple, builtin)
 
     return Kind("class", parse)
 
 
-def is_built_in_package(package: str) -> bool:
-    """Whether a class of this package is never imported; the package of a bare name is empty."""
-    return package in ("", MIRROR_PACKAGE, _STRIMZI)
+def is_built_in(name: str) -> bool:
+    """Whether a class of this name is never imported."""
+    return name in _STANDS_FOR or name.rpartition(".")[0] in ("", MIRROR_PACKAGE)
 
 
-def _imported(package: str, simple: str) -> type[object]:
+def stand_in(name: str) -> str | None:
+    """The built-in class that stands for a well-known Java class; None for all others."""
+    return _STANDS_FOR.get(name)
+
+
+def keeps_heartbeats_name(name: str) -> bool:
+    """Whether a well-known Java class gives no prefix to heartbeats, unlike the one that stands for it."""
+    return name in _PLAIN_HEARTBEATS
+
+
+def _imported(package: str, simple: str, builtin: tuple[str, ...]) -> type[object]:
     try:
         module = importlib.import_module(package)
     except ModuleNotFoundError as error:
         if package.partition(".")[0] in _JAVA:
-            raise ValueError(
-                f"is the name of a Java class, which cannot be loaded here: write the path of a Python class that does "
-                f"the same, like {_EXAMPLE}"
-            ) from None
+            raise ValueError(f"is the name of a Java class, which cannot be loaded here: {_instead(builtin)}") from None
         raise ValueError(f"cannot be imported: {error} (is it on PYTHONPATH?)") from None
     except Exception as error:
         raise ValueError(f"cannot be imported: {type(error).__name__}: {error}") from None
@@ -56,6 +74,16 @@ def _imported(package: str, simple: str) -> type[object]:
     if not isinstance(imported, type):
         raise ValueError(f"cannot be used: the module {package} has no class {simple}")
     return imported
+
+
+def _instead(builtin: tuple[str, ...]) -> str:
+    own = f"the path of a Python class that does the same, like {_EXAMPLE}"
+    if IDENTITY_POLICY in builtin:
+        return (
+            f"write {IDENTITY_POLICY} if mirrors have the names of their topics, {DEFAULT_POLICY} if the source's "
+            f"alias is in front, or {own}"
+        )
+    return f"write {builtin[0]} or {own}"
 
 
 def make_policy(cls: type[object], options: Mapping[str, str | None]) -> ReplicationPolicy:

@@ -7,7 +7,7 @@ its data producer.
 from collections.abc import Iterable
 from typing import TypeVar
 
-from heliograph.config.declare import kinds, locations
+from heliograph.config.declare import kinds, locations, plugins
 from heliograph.config.declare.kinds import (
     BOOL,
     INT_MAX,
@@ -21,7 +21,6 @@ from heliograph.config.declare.kinds import (
     subset,
     whole,
 )
-from heliograph.config.declare.plugins import MIRROR_PACKAGE, plugin
 from heliograph.config.declare.setting import Setting
 from heliograph.model import flow, rest_settings, security
 
@@ -69,12 +68,13 @@ def _security(name: str, kind: Kind[T], default: str | bool | float | tuple[str,
 
 def _class(name: str, *builtin: str) -> Setting[str | type[object]]:
     """The first of the built-in classes is the default."""
-    return _setting(name, plugin(*builtin), f"{MIRROR_PACKAGE}.{builtin[0]}")
+    return _setting(name, plugins.plugin(*builtin), f"{plugins.MIRROR_PACKAGE}.{builtin[0]}")
 
 
 # The deployment.
 CLUSTERS = _setting("clusters", kinds.ALIASES, None, locations.TOP)
 BOOTSTRAP_SERVERS = _setting("bootstrap.servers", kinds.ADDRESSES, None, locations.CLUSTER)
+ALIAS = _setting("alias", kinds.ALIAS, None, locations.ALIAS)
 CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", locations.PROVIDERS)
 CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, locations.TOP)
 SECRETS_DIR = _setting("heliograph.secrets.dir", TEXT, "", locations.TOP)
@@ -87,7 +87,7 @@ ENABLED = _setting("enabled", BOOL, False)
 TOPICS = _setting("topics", PATTERNS, flow.DEFAULT_TOPICS.include)
 TOPICS_EXCLUDE = _setting("topics.exclude", PATTERNS, flow.DEFAULT_TOPICS.exclude, old_name="topics.blacklist")
 HEARTBEATS_REPLICATION_ENABLED = _setting("heartbeats.replication.enabled", BOOL, _MODEL.heartbeats_replication)
-REPLICATION_POLICY_CLASS = _class("replication.policy.class", "DefaultReplicationPolicy", "IdentityReplicationPolicy")
+REPLICATION_POLICY_CLASS = _class("replication.policy.class", *plugins.POLICIES)
 REPLICATION_POLICY_SEPARATOR = _setting("replication.policy.separator", kinds.SEPARATOR, ".")
 INTERNAL_TOPIC_SEPARATOR_ENABLED = _setting("replication.policy.internal.topic.separator.enabled", BOOL, True)
 REPLICATION_FACTOR = _setting("replication.factor", _FACTOR, _MODEL.replication_factor)
@@ -149,6 +149,13 @@ EMIT_CHECKPOINTS_ENABLED = _setting("emit.checkpoints.enabled", BOOL, True)
 EMIT_CHECKPOINTS_INTERVAL = _setting("emit.checkpoints.interval.seconds", whole(), _MODEL.groups.checkpoints_every)
 SYNC_GROUP_OFFSETS_ENABLED = _setting("sync.group.offsets.enabled", BOOL, _MODEL.groups.sync_every is not None)
 SYNC_GROUP_OFFSETS_INTERVAL = _setting("sync.group.offsets.interval.seconds", whole(), 60)
+# The policy of a checkpoint connector that has another one than the source connector.
+OF_CHECKPOINTS = "heliograph.checkpoints."
+CHECKPOINTS_POLICY_CLASS = _setting(
+    f"{OF_CHECKPOINTS}{REPLICATION_POLICY_CLASS.name}", plugins.plugin(*plugins.POLICIES)
+)
+CHECKPOINTS_POLICY_SEPARATOR = _setting(f"{OF_CHECKPOINTS}{REPLICATION_POLICY_SEPARATOR.name}", kinds.SEPARATOR)
+CHECKPOINTS_INTERNAL_SEPARATOR = _setting(f"{OF_CHECKPOINTS}{INTERNAL_TOPIC_SEPARATOR_ENABLED.name}", BOOL)
 SYNC_GROUP_DELETES = _setting("heliograph.sync.group.deletes", BOOL, _MODEL.groups.deletes)
 CHECKPOINTS_FACTOR = _setting("checkpoints.topic.replication.factor", _FACTOR, _MODEL.groups.replication_factor)
 EMIT_HEARTBEATS_ENABLED = _setting("emit.heartbeats.enabled", BOOL, True)
@@ -247,6 +254,7 @@ _OF_CHECKPOINT: tuple[Setting[object], ...] = (
     *(GROUP_NAMES, GROUPS_EXCLUDE, GROUP_FILTER_CLASS, REFRESH_GROUPS_ENABLED, REFRESH_GROUPS_INTERVAL),
     *(EMIT_CHECKPOINTS_ENABLED, EMIT_CHECKPOINTS_INTERVAL, CHECKPOINTS_FACTOR),
     *(SYNC_GROUP_OFFSETS_ENABLED, SYNC_GROUP_OFFSETS_INTERVAL, SYNC_GROUP_DELETES),
+    *(CHECKPOINTS_POLICY_CLASS, CHECKPOINTS_POLICY_SEPARATOR, CHECKPOINTS_INTERNAL_SEPARATOR),
 )
 # Names that only one connector reads; the source connector reads all others.
 READ_BY_ONE = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from heliograph.config.declare.kinds import ALIASES
+from heliograph.config.declare.kinds import ALIAS, ALIASES, Kind
 from heliograph.config.declare.plugins import MIRROR_PACKAGE
 from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, position
 from heliograph.config.read.entry import FileEntry, SettingKey
@@ -15,6 +15,10 @@ CLASSES = {
     CHECKPOINT: "MirrorCheckpointConnector",
     HEARTBEAT: "MirrorHeartbeatConnector",
 }
+
+ALIAS_NAMES = {side: f"{side}.cluster.alias" for side in ("source", "target")}
+
+NAME_SETTINGS = {side: f"heliograph.{side}.name" for side in ALIAS_NAMES}
 
 _OWNER = "connector "
 
@@ -60,6 +64,11 @@ class Connector:
         return f"{self.source}->{self.target}"
 
     @property
+    def aliases(self) -> tuple[str, str]:
+        """What MM2's connector calls source and target. `source` and `target` are the names of these clusters here."""
+        return aliases_of(_alias_texts(self.given))
+
+    @property
     def name(self) -> str:
         """Empty if the format has no names."""
         return self.owner.removeprefix(_OWNER) if self.owner.startswith(_OWNER) else ""
@@ -100,6 +109,25 @@ class ConnectorFile:
             self.warnings.append(read)
 
 
+def aliases_of(config: Mapping[str, str]) -> tuple[str, str]:
+    """The aliases of source and target in a connector's config."""
+    source, target = (config.get(name, side).strip() for side, name in ALIAS_NAMES.items())
+    return source, target
+
+
+def _alias_texts(given: Mapping[str, FileEntry]) -> dict[str, str]:
+    return {name: given[name].reveal() for name in ALIAS_NAMES.values() if name in given}
+
+
+def _cluster_names(given: Mapping[str, FileEntry], aliases: tuple[str, str]) -> tuple[str, str]:
+    """What flows and Heliograph's topics call source and target: their aliases, unless these are empty or the same."""
+    source, target = (
+        given[NAME_SETTINGS[side]].reveal().strip() if NAME_SETTINGS[side] in given else alias or side
+        for side, alias in zip(ALIAS_NAMES, aliases, strict=True)
+    )
+    return (source if source != target else f"{source}-source"), target
+
+
 def class_name(part: str) -> str:
     return f"{MIRROR_PACKAGE}.{CLASSES[part]}"
 
@@ -121,28 +149,29 @@ def from_config(
         name = connector_class.reveal()
         what = f"'{name}' is not one of MirrorMaker 2's connectors" if name else "there is no connector.class"
         return ConfigNotice(connector_class.line, "connector.class", f"{owner}: {what}: it is ignored", file)
-    source, target = (given.get(f"{side}.cluster.alias") for side in ("source", "target"))
-    if source is None:
+    if "source.cluster.alias" not in given:
         raise ConfigError(f"{position(file, connector_class.line)}: {owner}: no source.cluster.alias")
-    pair = (source.reveal().strip(), target.reveal().strip() if target else "target")
+    pair = _cluster_names(given, aliases_of(_alias_texts(given)))
     connector = Connector(file, owner, part, *pair, given, state=state, spelling=_spelling(*pair), worker=worker)
     errors = ErrorCollector()
-    for side, alias in connector.sides:
-        with errors:
-            _check_alias(connector, f"{side}.cluster.alias", alias)
+    for side, alias in ALIAS_NAMES.items():
+        for name, kind in ((alias, ALIAS), (NAME_SETTINGS[side], ALIASES)):
+            with errors:
+                _check(connector, name, kind)
     errors.raise_collected()
-    if pair[0] == pair[1]:
-        raise connector.error("source.cluster.alias", f"'{pair[0]}' is the alias of the target too")
     return connector
 
 
-def _check_alias(connector: Connector, name: str, alias: str) -> None:
+def _check(connector: Connector, name: str, kind: Kind[object]) -> None:
+    if name not in connector.given:
+        return
+    text = connector.given[name].reveal().strip()
     try:
-        ALIASES.parse(alias)
+        kind.parse(text)
     except ValueError as error:
-        raise connector.error(name, f"'{alias}' {error}") from None
-    if "," in alias:
-        raise connector.error(name, f"'{alias}' has a comma: write one alias")
+        raise connector.error(name, f"'{text}' {error}") from None
+    if "," in text:
+        raise connector.error(name, f"'{text}' has a comma: write one alias")
 
 
 def _spelling(source: str, target: str) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ So values are looked up, checked and warned about in one place. Settings of Conn
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations, product
+from itertools import permutations
 
 from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.kinds import split_list
@@ -14,28 +14,28 @@ from heliograph.config.declare.secrets import shown
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, CLUSTERS, CONFIG_PROVIDERS, ENABLED
 from heliograph.config.messages import ConfigError, ConfigNotice, Consequence, ErrorCollector, position
-from heliograph.config.read.connector import CLASSES, Connector, ConnectorFile
+from heliograph.config.read.connector import ALIAS_NAMES, CLASSES, NAME_SETTINGS, Connector, ConnectorFile
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.providers import USUAL_PROVIDERS, declared_providers, references
 from heliograph.config.read.settings import Settings
 from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE
 
-# All connectors of a flow must agree on these, because topic names depend on them.
-AGREED: tuple[Setting[object], ...] = (
+# How each connector names topics, by itself. A heartbeat connector needs none: its topic is called `heartbeats`.
+NAMING: tuple[Setting[object], ...] = (
     supported.REPLICATION_POLICY_CLASS,
     supported.REPLICATION_POLICY_SEPARATOR,
     supported.INTERNAL_TOPIC_SEPARATOR_ENABLED,
-    supported.OFFSET_SYNCS_LOCATION,
 )
 # Both source and checkpoint connector read these.
 _SHARED: tuple[Setting[object], ...] = (
     *(supported.TOPICS, supported.TOPICS_EXCLUDE),
     *(supported.TOPIC_FILTER_CLASS, supported.EMIT_OFFSET_SYNCS_ENABLED),
 )
+_NAMING = frozenset(setting.name for setting in NAMING)
 SHARED = frozenset(name for setting in _SHARED for name in setting.names)
 # Which connector it is: not a setting of the flow.
-_IDENTITY = frozenset({"name", "connector.class", "source.cluster.alias", "target.cluster.alias", ENABLED.name})
+_IDENTITY = frozenset({"name", "connector.class", *ALIAS_NAMES.values(), *NAME_SETTINGS.values(), ENABLED.name})
 
 Parts = Mapping[str, Connector]  # the connectors of one flow, by part
 Flows = Mapping[tuple[str, str], Parts]  # by source and target
@@ -55,10 +55,10 @@ def join(file: str, files: Sequence[ConnectorFile]) -> Settings:
     flows = _flows(connectors, errors)
     entries = {top_key(CLUSTERS.name): FileEntry(0, CLUSTERS.name, ", ".join(aliases))}
     for pair, parts in flows.items():
-        _check_agreement(parts, errors)
+        warnings += (*_other_aliases(parts), *_other_syncs_location(parts))
         for connector in parts.values():
             _add_shared(entries, connector, errors)
-        entries |= dict(_settings(parts, notes, warnings, replaced))
+        entries |= dict((*_aliases(parts), *_settings(parts, notes, warnings, replaced), *_checkpoint_naming(parts)))
         with errors:
             entries |= _enabled("->".join(pair), parts, notes)
     for pair in permutations(aliases, 2):
@@ -145,21 +145,66 @@ def _add_shared(entries: dict[SettingKey, FileEntry], connector: Connector, erro
             errors.add(connector.error(name, f"{texts} in {other}: it is the same cluster {key.owner}".rstrip()))
 
 
-def _check_agreement(parts: Parts, errors: ErrorCollector) -> None:
-    """Connectors of one flow that name topics differently would not find each other's."""
+def _aliases(parts: Parts) -> Iterator[tuple[SettingKey, FileEntry]]:
+    """The aliases that MM2's connectors have, where these are not the names of the clusters."""
+    connector = next(iter(parts.values()))
+    for (_side, cluster), alias, name in zip(connector.sides, connector.aliases, ALIAS_NAMES.values(), strict=True):
+        if alias != cluster:
+            key = SettingKey(Scope.FLOW, connector.flow, name)
+            is_given = name in connector.given
+            yield key, connector.entry(name, key) if is_given else FileEntry(0, key.key(), alias)
+
+
+def _other_aliases(parts: Parts) -> Iterator[ConfigNotice]:
     first, *others = parts.values()
-    for setting, other in product(AGREED, others):
-        if setting is supported.OFFSET_SYNCS_LOCATION and HEARTBEAT in (first.part, other.part):
-            continue
-        blamed, peer = (other, first) if setting.name in other.given else (first, other)
-        text, peer_text = (
-            connector.given[setting.name].reveal() if setting.name in connector.given else setting.default
-            for connector in (blamed, peer)
-        )
-        if text != peer_text:
-            default = "" if setting.name in peer.given else ", the default,"
-            differs = f"'{text}' differs from '{peer_text}'{default} in {peer.label}"
-            errors.add(blamed.error(setting.name, f"{differs}: the connectors of {first.flow} must agree"))
+    for other in others:
+        for name, alias, used in zip(ALIAS_NAMES.values(), other.aliases, first.aliases, strict=True):
+            if alias != used and name in other.given:
+                yield _no_effect(other, name, f"the flow uses '{used}', that of {first.label}")
+
+
+def _other_syncs_location(parts: Parts) -> Iterator[ConfigNotice]:
+    """MM2's source connector writes offset syncs, and its checkpoint connector reads them to translate offsets."""
+    name = supported.OFFSET_SYNCS_LOCATION.name
+    source, checkpoint = parts.get(SOURCE), parts.get(CHECKPOINT)
+    if source is None or checkpoint is None or _meaning(source, name) == _meaning(checkpoint, name):
+        return
+    written, looked_for = _meaning(source, name), _meaning(checkpoint, name)
+    blamed = checkpoint if name in checkpoint.given else source
+    entry = blamed.entry(name)
+    text = (
+        f"{entry.name}: {source.label} writes offset syncs to the {written}, {checkpoint.label} would look for them on "
+        f"the {looked_for}. MirrorMaker 2 writes no checkpoints then; Heliograph does, as it needs no offset syncs"
+    )
+    yield ConfigNotice(entry.line, entry.name, entry.with_owner(text), blamed.file)
+
+
+def _checkpoint_naming(parts: Parts) -> Iterator[tuple[SettingKey, FileEntry]]:
+    """How the checkpoint connector names topics, where it differs from the source connector."""
+    source, checkpoint = parts.get(SOURCE), parts.get(CHECKPOINT)
+    if source is None or checkpoint is None:
+        return
+    for setting in NAMING:
+        if _meaning(source, setting.name) != _meaning(checkpoint, setting.name):
+            key = SettingKey(Scope.FLOW, checkpoint.flow, supported.OF_CHECKPOINTS + setting.name)
+            is_given = setting.name in checkpoint.given
+            yield (
+                key,
+                checkpoint.entry(setting.name, key) if is_given else FileEntry(0, key.key(), setting.default or ""),
+            )
+
+
+def _meaning(connector: Connector, name: str) -> object:
+    """The value of a setting, or its default. Texts that mean the same have equal values; None if there is neither."""
+    match = catalogue.find(Scope.FLOW, name)
+    default = None if match is None or match.old_name else match.setting.default
+    text = connector.given[name].reveal() if name in connector.given else default
+    if match is None or text is None:
+        return text and text.strip()
+    try:
+        return match.setting.kind.parse(text)
+    except ValueError:
+        return text.strip()
 
 
 def _settings(
@@ -181,13 +226,17 @@ def _settings(
             elif reader is None:
                 notes.append(_no_effect(connector, name, f"only a {CLASSES[part]} reads it"))
                 yield key, entry
-            elif name not in reader.given or reader.given[name].reveal().strip() != entry.reveal().strip():
+            elif _meaning(reader, name) != _meaning(connector, name):
+                both_read = connector.part == CHECKPOINT and reader.part == SOURCE
+                if both_read and name in _NAMING:
+                    continue  # it has an effect: see `_checkpoint_naming`
+                replaced.append(entry)  # about other names, `resolve/review.py` says what there is to say
+                if both_read and name == supported.OFFSET_SYNCS_LOCATION.name:
+                    continue  # `_other_syncs_location` warns about it
                 match = catalogue.find(Scope.FLOW, name)
                 if match is not None and match.supported:
-                    both_read = connector.part == CHECKPOINT and reader.part == SOURCE and name in SHARED
                     notice = _no_effect(connector, name, f"the flow uses that of {reader.label}")
-                    (warnings if both_read else notes).append(notice)
-                replaced.append(entry)  # about other names, `resolve/review.py` says what there is to say
+                    (warnings if both_read and name in SHARED else notes).append(notice)
 
 
 def _no_effect(
@@ -231,7 +280,12 @@ def _check_addresses(entries: Mapping[SettingKey, FileEntry], flows: Flows, erro
         for side, alias in connector.sides:
             is_needed = side == "target" or connector.part != HEARTBEAT
             if is_needed and SettingKey(Scope.CLUSTER, alias, BOOTSTRAP_SERVERS.name) not in entries:
-                errors.add(ConfigError(f"{connector.file}: {connector.label}: no {side}.cluster.bootstrap.servers"))
+                text = f"{connector.label}: no {side}.cluster.bootstrap.servers"
+                if connector.part == HEARTBEAT:
+                    text += (
+                        ": heartbeats are written there (MirrorMaker 2's worker knows it; newer versions need it, too)"
+                    )
+                errors.add(ConfigError(f"{connector.file}: {text}"))
 
 
 def _declare_usual_providers(file: str, entries: dict[SettingKey, FileEntry]) -> Iterator[ConfigNotice]:

@@ -14,7 +14,7 @@ from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve import review, security, transforms
+from heliograph.config.resolve import naming, review, security, transforms
 from heliograph.config.resolve.flows import build_cluster, build_flow
 from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow
 
@@ -104,14 +104,14 @@ def _assemble(
     if not enabled and not may_be_idle:
         raise ConfigError(_no_flow(settings))
     pairs = tuple((flow.source.alias, flow.target.alias) for flow in enabled)
-    warnings += dict.fromkeys(security.warnings(settings, pairs))
+    warnings += dict.fromkeys((*security.warnings(settings, pairs), *naming.warnings(settings, enabled)))
     return Deployment(
         settings.file,
         clusters,
         tuple(flow for flow in enabled if flow.parts != _ONLY_HEARTBEAT),
         (*(flow for flow in enabled if flow.parts == _ONLY_HEARTBEAT), *heartbeat_only),
         sorted_notices(dict.fromkeys(warnings)),
-        sorted_notices((*settings.notes, *review.notes(settings, pairs))),
+        sorted_notices((*settings.notes, *naming.notes(settings, enabled), *review.notes(settings, pairs))),
         settings.get(supported.NOTIFY_WEBHOOK, "", ""),
         settings.states,
         settings.stopped,

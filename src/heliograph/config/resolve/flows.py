@@ -1,20 +1,18 @@
 """From settings to a flow: the value of every setting for one pair of clusters."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from heliograph.config.declare import locations, supported
 from heliograph.config.declare.locations import SettingLocation
-from heliograph.config.declare.plugins import make_filter, make_policy
+from heliograph.config.declare.plugins import make_filter
 from heliograph.config.declare.setting import Setting
 from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve import security
+from heliograph.config.resolve import naming, security
 from heliograph.model import flow
 from heliograph.model.names import AllBut, Matches, NameFilter
-from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 T = TypeVar("T")
 
@@ -23,6 +21,8 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
     """The flow is not to be used if there are `errors`."""
     read = _FlowReader(settings, source, target, errors)
     pair = (source, target)
+    aliases = naming.connector_aliases(settings, pair)
+    source_alias = source if aliases is None else aliases[0]
     clients = {role: security.client(settings, role, pair, errors) for role in security.ROLES}
     of_source = build_cluster(settings, source, pair, locations.OF_SOURCE, errors)
     of_target = build_cluster(settings, target, pair, locations.OF_TARGET, errors)
@@ -34,7 +34,9 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
         reader=security.unless_equal(of_source, clients[security.SOURCE_CONSUMER]),
         writer=security.unless_equal(of_target, clients[security.TARGET_PRODUCER]),
         parts=read.get(supported.PARTS),
-        policy=_policy(read),
+        connector_aliases=aliases,
+        policy=naming.policy(settings, pair, source_alias, errors),
+        checkpoint_policy=naming.checkpoint_policy(settings, pair, source_alias, errors),
         topics=read.own_filter(supported.TOPIC_FILTER_CLASS)
         or NameFilter(read.get(supported.TOPICS), read.get(supported.TOPICS_EXCLUDE)),
         paused_topics=frozenset(read.get(supported.TOPICS_PAUSED)) - {""},
@@ -135,33 +137,18 @@ class _FlowReader:
             self.errors.add(self.settings.error(entry, text))
         return float(seconds) if seconds > 0 else None
 
-    def own_instance(self, setting: Setting[str | type[object]], make: Callable[[type[object]], T]) -> T | None:
-        """Of the user's own class, if the setting names one."""
+    def own_filter(self, setting: Setting[str | type[object]]) -> Matches | None:
+        """An instance of the user's own class, if the setting names one."""
         named = self.get(setting)
         if isinstance(named, type):
             with self.errors:
                 try:
-                    return make(named)
+                    return make_filter(named, self.settings.of_flow(self.source, self.target))
                 except ValueError as reason:
                     entry = self.settings.find(setting, self.source, self.target)
                     assert entry is not None, "no default names a user's own class"
                     raise self.settings.error(entry, f"'{entry.value}' {reason}") from None
         return None
-
-    def own_filter(self, setting: Setting[str | type[object]]) -> Matches | None:
-        return self.own_instance(setting, lambda cls: make_filter(cls, self.settings.of_flow(self.source, self.target)))
-
-
-def _policy(read: _FlowReader) -> ReplicationPolicy:
-    separator = read.get(supported.REPLICATION_POLICY_SEPARATOR)
-    internal = None if read.get(supported.INTERNAL_TOPIC_SEPARATOR_ENABLED) else "."
-    options = {"source_alias": read.source, "separator": separator, "internal_separator": internal}
-    own = read.own_instance(supported.REPLICATION_POLICY_CLASS, lambda cls: make_policy(cls, options))
-    if own is not None:
-        return own
-    if read.get(supported.REPLICATION_POLICY_CLASS) == "IdentityReplicationPolicy":
-        return IdentityReplicationPolicy(read.source, separator, internal)
-    return DefaultReplicationPolicy(separator, internal)
 
 
 def _kept_offsets(read: _FlowReader) -> flow.KeptOffsets:

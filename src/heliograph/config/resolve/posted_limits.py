@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from heliograph.config.declare.kinds import split_list
-from heliograph.config.declare.plugins import is_built_in_package
+from heliograph.config.declare.plugins import is_built_in
 from heliograph.config.declare.secrets import REFERENCE
 from heliograph.config.declare.supported import (
     CONFIG_PROVIDERS,
@@ -60,7 +60,7 @@ def _kind(name: str, value: str, declared: Collection[str]) -> tuple[str, str]:
 
 
 def _is_built_in(value: str) -> bool:
-    return REFERENCE.search(value) is None and is_built_in_package(value.strip().rpartition(".")[0])
+    return REFERENCE.search(value) is None and is_built_in(value.strip())
 
 
 def _names_a_token_file(name: str, value: str) -> bool:

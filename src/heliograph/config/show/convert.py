@@ -230,5 +230,6 @@ def _mirror(projected: list[ProjectedConnector]) -> dict[str, Any]:
         fields: dict[str, Any] = {"state": connector.state.lower()} if connector.state != RUNNING else {}
         if tasks is not None:
             fields["tasksMax"] = int(tasks) if tasks.strip().isdecimal() else tasks
+        config |= connector.other_aliases()  # they win over those of the clusters
         mirror[FIELDS[connector.part]] = fields | ({"config": config} if config else {})
     return mirror | patterns

@@ -8,8 +8,9 @@ from heliograph.config.declare import catalogue, locations
 from heliograph.config.declare.locations import Role, Scope, SettingLocation
 from heliograph.config.declare.secrets import shown
 from heliograph.config.declare.setting import Setting
+from heliograph.config.declare.supported import CLUSTERS
 from heliograph.config.messages import ConfigError
-from heliograph.config.read.entry import FileEntry, SettingKey, keys_of
+from heliograph.config.read.entry import FileEntry, SettingKey, keys_of, top_key
 from heliograph.config.read.mm2_file import nearest_alias
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
@@ -60,6 +61,8 @@ def explain(settings: Settings, deployment: Deployment, key: str) -> Explanation
         _origin(settings, setting, subject, keys_of((local, *setting.old_names), reads, source, target))
         for subject, source, target in _subjects(settings, deployment, reads, owner)
     )
+    if setting.where is locations.ALIAS:
+        origins = tuple(_or_name(settings, origin, prefix) for origin in origins)
     if not origins:
         raise ConfigError(f"{key}: {owner} does not run")
     acted = "" if setting.supported else setting.ignored_because or "this version does not support it"
@@ -124,6 +127,8 @@ def _reads(setting: Setting[object], prefix: str, of_connectors: bool) -> tuple[
     """The locations that apply to the client in question, highest first."""
     if setting.where is locations.SECURITY and (role := _role(prefix)):
         return locations.of_security(role, of_connectors)
+    if setting.where is locations.ALIAS and prefix:
+        return locations.of_alias(prefix.partition(".")[0])
     for kind, chain in _BY_KIND.items():
         if prefix.endswith(kind) or (kind == "producer." and prefix == "producer.override."):
             chosen = tuple(location for location in setting.where.read if location in chain)
@@ -164,6 +169,16 @@ def _origin(settings: Settings, setting: Setting[object], subject: str, keys: It
     if not values and setting.default is not None:
         values = [ExplainedValue(shown(setting.name, setting.default))]
     return Origin(subject, values[0] if values else None, tuple(values[1:]))
+
+
+def _or_name(settings: Settings, origin: Origin, prefix: str) -> Origin:
+    """Without an alias that the file sets, it is the name in `clusters`."""
+    if origin.value is not None:
+        return origin
+    source, _, target = origin.subject.partition(",")[0].partition("->")
+    name = target if prefix.startswith("target.") else source
+    clusters = settings.entries[top_key(CLUSTERS.name)]
+    return Origin(origin.subject, ExplainedValue(name, settings.position(clusters), CLUSTERS.name))
 
 
 def _explained(settings: Settings, entry: FileEntry) -> ExplainedValue:

@@ -2,7 +2,7 @@
 given config by setting."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from heliograph.config.declare import catalogue
@@ -10,12 +10,18 @@ from heliograph.config.declare.kinds import ADDRESSES, BOOL, NAMES, PATTERNS, TL
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import is_secret, shown
 from heliograph.config.declare.setting import Setting
-from heliograph.config.declare.supported import BOOTSTRAP_SERVERS, IGNORE_TRANSFORMS, TRANSFORMS, read_by_others
+from heliograph.config.declare.supported import (
+    ALIAS,
+    BOOTSTRAP_SERVERS,
+    IGNORE_TRANSFORMS,
+    TRANSFORMS,
+    read_by_others,
+)
 from heliograph.config.read.providers import references
 from heliograph.config.resolve.transforms import named, refusal
 from heliograph.model.flow import HEARTBEAT, SOURCE
 
-_REQUIRED = frozenset({"name", "connector.class", "source.cluster.alias"})
+_REQUIRED = frozenset({"name", "connector.class"})
 _BY_TASKS = frozenset({"task.assigned.partitions", "task.assigned.groups", "task.index", "task.class"})
 
 _TYPES = {BOOL.label: "BOOLEAN", "class": "CLASS"} | dict.fromkeys(
@@ -42,8 +48,11 @@ def definitions(part: str) -> tuple[Definition, ...]:
     """In the order of the reference page, required ones first."""
     declared = tuple(_declared(part))
     sides = ("target",) if part == HEARTBEAT else ("source", "target")
+    of_target = replace(ALIAS, default="target")
     return (
         *(definition for definition in declared if definition.required),
+        _definition("source.cluster.alias", ALIAS, True, "Clusters"),
+        _definition("target.cluster.alias", of_target, False, "Clusters", catalogue.about(ALIAS)),
         *(
             _definition(f"{side}.cluster.{BOOTSTRAP_SERVERS.name}", BOOTSTRAP_SERVERS, True, "Clusters")
             for side in sides
@@ -62,8 +71,8 @@ def _declared(part: str) -> Iterator[Definition]:
                 yield _definition(setting.name, setting, setting.name in _REQUIRED, group.title)
 
 
-def _definition(name: str, setting: Setting[object], required: bool, group: str) -> Definition:
-    about = catalogue.about(setting)
+def _definition(name: str, setting: Setting[object], required: bool, group: str, about: str = "") -> Definition:
+    about = about or catalogue.about(setting)
     if not setting.supported and not required:
         about = f"{about} It is ignored: {setting.ignored_because}."
     importance = "HIGH" if required else "MEDIUM" if setting.supported else "LOW"

@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from heliograph.config.declare import catalogue, locations, supported
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import Value, reveal
-from heliograph.config.declare.supported import CONFIG_PROVIDERS, ENABLED, PARTS, READ_BY_ONE, read_by_others
-from heliograph.config.read.connector import CLASSES, class_name
+from heliograph.config.declare.supported import (
+    ALIAS,
+    CONFIG_PROVIDERS,
+    ENABLED,
+    OF_CHECKPOINTS,
+    PARTS,
+    READ_BY_ONE,
+    read_by_others,
+)
+from heliograph.config.read.connector import ALIAS_NAMES, CLASSES, NAME_SETTINGS, class_name
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
-from heliograph.config.read.joining import AGREED, SHARED, is_of_clients
+from heliograph.config.read.joining import NAMING, SHARED, is_of_clients
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.security import ROLES, TARGET_PRODUCER
 from heliograph.model.connect_records import RUNNING
@@ -22,29 +30,39 @@ from heliograph.model.flow import CHECKPOINT, Flow
 _FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
 _KINDS = ("consumer.", "producer.", "admin.")
 _OF_CLIENTS = ("source.", "target.", *_KINDS, CONFIG_PROVIDERS.name)
-_AGREED = frozenset(setting.name for setting in AGREED)
+_NAMES_TOPICS = frozenset({*(setting.name for setting in NAMING), supported.OFFSET_SYNCS_LOCATION.name})
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectedConnector:
-    """A connector of a flow. `name` is that of the file, if it has one. `config` has neither class nor name nor
-    aliases. `state` is the one that it is to have."""
+    """A connector of a flow. `name` is that of the file, if it has one. `source` and `target` are the names of the
+    clusters, `aliases` what MM2's connector calls them. `config` has neither class nor name nor aliases. `state` is the
+    one that it is to have."""
 
     name: str
     source: str
     target: str
     part: str
     config: dict[str, Value]
+    aliases: tuple[str, str]
     state: str = RUNNING
 
     def whole_config(self) -> dict[str, str]:
         """As it is posted to Connect: secrets are revealed."""
-        identity = {
-            "connector.class": class_name(self.part),
-            "source.cluster.alias": self.source,
-            "target.cluster.alias": self.target,
-        }
-        return identity | {key: reveal(value) for key, value in self.config.items()}
+        identity = {"connector.class": class_name(self.part)} | dict(
+            zip(ALIAS_NAMES.values(), self.aliases, strict=True)
+        )
+        return identity | self._names() | {key: reveal(value) for key, value in self.config.items()}
+
+    def other_aliases(self) -> dict[str, str]:
+        """The aliases that are not the names of the clusters, as settings."""
+        sides = zip(ALIAS_NAMES.values(), self.aliases, (self.source, self.target), strict=True)
+        return {setting: alias for setting, alias, name in sides if alias != name}
+
+    def _names(self) -> dict[str, str]:
+        """The names of the clusters that are not their aliases: the connector becomes the same flow again."""
+        sides = zip(NAME_SETTINGS.values(), self.aliases, (self.source, self.target), strict=True)
+        return {setting: name for setting, alias, name in sides if alias != name}
 
 
 def default_name(source: str, target: str, part: str) -> str:
@@ -67,12 +85,21 @@ def connectors(settings: Settings, flows: Iterable[Flow]) -> Iterator[ProjectedC
             }
             name = settings.names.get((source, target, part), default_name(source, target, part))
             state = settings.states.get((source, target, part), RUNNING)
-            yield ProjectedConnector(name, source, target, part, kept, state)
+            yield ProjectedConnector(name, source, target, part, _named_by(part, kept), flow.aliases, state)
+
+
+def _named_by(part: str, config: dict[str, Value]) -> dict[str, Value]:
+    """With the checkpoint connector's own replication policy, as this connector writes it."""
+    own = {name: value for name, value in config.items() if name.startswith(OF_CHECKPOINTS)}
+    others = {name: value for name, value in config.items() if name not in own}
+    if part != CHECKPOINT:
+        return others
+    return others | {name.removeprefix(OF_CHECKPOINTS): value for name, value in own.items()}
 
 
 def _is_read_by(part: str, key: str) -> bool:
     is_shared = part == CHECKPOINT and key in SHARED
-    return is_shared or key in READ_BY_ONE[part] or key in _AGREED or key.startswith(_OF_CLIENTS)
+    return is_shared or key in READ_BY_ONE[part] or key in _NAMES_TOPICS or key.startswith(_OF_CLIENTS)
 
 
 def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Value]:
@@ -121,7 +148,7 @@ def _names(settings: Settings, key: SettingKey, source: str, target: str) -> Ite
     name = key.name
     found = _match(key)
     is_security = found is not None and found.setting.where is locations.SECURITY
-    if name in (ENABLED.name, PARTS.name) or (is_security and not settings.is_of_connectors):
+    if name in (ENABLED.name, PARTS.name) or _is_alias(key) or (is_security and not settings.is_of_connectors):
         return
     match key.scope:
         case Scope.FLOW:
@@ -139,6 +166,11 @@ def _names(settings: Settings, key: SettingKey, source: str, target: str) -> Ite
                 catalogue.find(Scope.TOP, name) and catalogue.find(Scope.FLOW, name)
             ):
                 yield name
+
+
+def _is_alias(key: SettingKey) -> bool:
+    match = _match(key)
+    return match is not None and match.setting is ALIAS
 
 
 def _names_of_cluster(name: str, side: str) -> Iterator[str]:
@@ -181,7 +213,9 @@ def left_out(settings: Settings, flows: Iterable[Flow], workers: bool) -> Iterat
     for key, entry in settings.entries.items():
         if not entry.line or key.name in (supported.CLUSTERS.name, ENABLED.name, PARTS.name, *_FALLBACKS):
             continue
-        is_carried = entry in secured or any(name for pair in pairs for name in _names(settings, key, *pair))
+        is_carried = (
+            entry in secured or _is_alias(key) or any(name for pair in pairs for name in _names(settings, key, *pair))
+        )
         if is_carried or (pairs and key.scope is Scope.TOP and is_of_clients(key.name)):
             continue
         if _is_of_workers(key):
