@@ -13,7 +13,7 @@ from heliograph.config.read.connector import Connector, ConnectorFile, from_conf
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.joining import join
 from heliograph.config.resolve.deployment import assemble
-from heliograph.config.resolve.worker_file import FOR_CONNECTORS
+from heliograph.config.resolve.worker_file import FOR_CONNECTORS, OF_WORKER
 from heliograph.model.flow import ConnectOffsets, Flow
 from heliograph.model.secret import HIDDEN
 
@@ -48,14 +48,14 @@ def part_of(config: Config) -> str | None:
 
 def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOffsets | None) -> PostedFlow:
     """The flow of the connectors of one pair. `worker` are the settings of a worker's file, of which those of its
-    producer and its providers apply; `offsets` is where Connect stores source offsets. Raises `ConfigError`."""
+    producer, its offsets and its providers apply; `offsets` is where Connect stores source offsets. Raises
+    `ConfigError`."""
     target = connectors[0].target
     extra = {}
     for name, value in worker.items():
         if not name.startswith(FOR_CONNECTORS):
             continue
-        is_producer = name.startswith("producer.")
-        key = SettingKey(Scope.CLUSTER, target, name) if is_producer else top_key(name)
+        key = SettingKey(Scope.CLUSTER, target, name) if name.startswith(OF_WORKER) else top_key(name)
         extra[key] = FileEntry(0, key.key(), hide(name, value))
     try:
         deployment = assemble(join("", [ConnectorFile("", list(connectors), extra)]), may_be_idle=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, whole
-from heliograph.config.declare.locations import TOP
+from heliograph.config.declare.locations import TOP, top
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import (
     BOOTSTRAP_SERVERS,
@@ -14,6 +14,7 @@ from heliograph.config.declare.supported import (
     GROUP_ID,
     LISTENERS,
     NOTIFY_WEBHOOK,
+    OFFSET_FLUSH_INTERVAL,
     SECRETS_DIR,
     SECRETS_REFRESH,
     SPARK_SECURE,
@@ -24,7 +25,8 @@ from heliograph.config.read.entry import top_key
 from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
-from heliograph.config.resolve.security import of_top_level
+from heliograph.config.resolve.connecting import connecting
+from heliograph.config.resolve.security import Client, of_top_level
 from heliograph.model.flow import Cluster
 from heliograph.model.rest_settings import RestOptions, RestSettings
 
@@ -32,7 +34,8 @@ T = TypeVar("T")
 _PORT = 8083
 _NO_OPTIONS = RestOptions()
 # Settings of a worker that apply to its connectors begin so.
-FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name, SECRETS_DIR.name)
+OF_WORKER = ("producer.", OFFSET_FLUSH_INTERVAL.name)
+FOR_CONNECTORS = (*OF_WORKER, CONFIG_PROVIDERS.name, SECRETS_DIR.name)
 # The defaults of Connect's storage topics.
 _PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS = 3
@@ -83,6 +86,8 @@ def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS
     with read.errors:
         security, warnings = of_top_level(read.settings)
         cluster = replace(cluster, security=security)
+    with read.errors:
+        cluster = replace(cluster, connecting=connecting(Client(read.settings, ("", ""), (top(),), read.errors)))
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
     advertised_port = read.text("rest.advertised.port") or port
     read.errors.raise_collected()

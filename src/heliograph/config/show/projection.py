@@ -18,7 +18,8 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.security import ROLES, TARGET_PRODUCER
 from heliograph.model.flow import CHECKPOINT, Flow
 
-_FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
+_OF_CLUSTERS = (locations.CLIENT_CLUSTER, locations.RECORDS_CLUSTER)
+_FALLBACKS = tuple(name for name, setting in supported.SUPPORTED.items() if setting.where in _OF_CLUSTERS)
 _KINDS = ("consumer.", "producer.", "admin.")
 _OF_CLIENTS = ("source.", "target.", *_KINDS, CONFIG_PROVIDERS.name)
 _AGREED = frozenset(setting.name for setting in AGREED)
@@ -83,8 +84,10 @@ def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Valu
     } | {name: entry.value for name, entry in _security(settings, source, target).items()}
     for name in _FALLBACKS:
         _fall_back(settings, config, name, source, ("source.consumer.", "consumer."))
-        _fall_back(settings, config, name, target, ("target.admin.", "admin."))
         _fall_back(settings, config, name, target, ("producer.override.",))
+        if supported.SUPPORTED[name].where is locations.CLIENT_CLUSTER:
+            _fall_back(settings, config, name, source, ("source.admin.", "admin."))
+            _fall_back(settings, config, name, target, ("target.admin.", "admin."))
     return config
 
 
