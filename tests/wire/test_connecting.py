@@ -1,4 +1,4 @@
-"""How a client connects, according to its settings: sockets, timeouts, backoffs, idle connections, host names."""
+"""How a client connects, according to its settings: sockets, timeouts, backoffs, idle connections, old metadata."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from fake_clock import FakeClock
 from heliograph.model.backoff import Backoff
-from heliograph.model.connecting import CANONICAL_BOOTSTRAP_SERVERS, Connecting
+from heliograph.model.connecting import Connecting
 from heliograph.model.secret import Secret
 from heliograph.model.security import PLAIN, PasswordLogin, Sasl, Security
 from heliograph.wire.cluster import ClusterClient
@@ -289,79 +289,3 @@ def test_brokers_are_reached_even_if_old_metadata_cannot_be_refreshed() -> None:
         assert not (await client.connection(1)).closed
 
     _run(test, Connecting(metadata_max_age=0.0, reconnect=AT_ONCE), brokers=2)
-
-
-# --- host names -------------------------------------------------------------------------------------------------------
-
-
-class Names:
-    """A name server: addresses by host name, and the canonical name of each address."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.addresses: dict[str, list[tuple[str, int]]] = {}
-        self.canonical: dict[str, str] = {}
-        self._real = socket.getaddrinfo
-        monkeypatch.setattr(socket, "getaddrinfo", self._getaddrinfo)
-        monkeypatch.setattr(socket, "getnameinfo", lambda place, _flags: (self.canonical[place[0]], "0"))
-
-    def _getaddrinfo(self, host: Any, port: Any, *more: Any, **options: Any) -> list[Any]:
-        if host not in self.addresses:
-            return self._real(host, port, *more, **options)
-        found = self.addresses[host]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port and own)) for ip, own in found]
-
-
-@pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    return Names(monkeypatch)
-
-
-def test_all_addresses_of_a_name_are_tried(names: Names, closed_port: int) -> None:
-    async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
-        port = cluster.brokers[0].port
-        names.addresses["many.example"] = [("127.0.0.1", closed_port), ("127.0.0.1", port)]
-        await ClusterClient(replace(client.cluster, bootstrap_servers=(("many.example", port),))).connect()
-
-    _run(test, Connecting())
-
-
-def test_after_a_failure_the_next_address_goes_first(names: Names) -> None:
-    """The first one accepts connections and answers nothing, as a proxy without a broker behind it."""
-
-    async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
-        hung, broker = cluster.brokers
-        hung.is_hung = True
-        names.addresses["many.example"] = [("127.0.0.1", hung.port), ("127.0.0.1", broker.port)]
-        by_name = ClusterClient(replace(client.cluster, bootstrap_servers=(("many.example", 1),)))
-        with pytest.raises(Unreachable, match="did not answer"):
-            await by_name.connect()
-        hung_attempts = len(hung.received(ApiVersionsRequest))
-        assert not broker.received(ApiVersionsRequest)
-        in_no_hurry = replace(by_name.cluster.connecting, setup_timeout=Backoff(PATIENCE, PATIENCE))
-        by_name.cluster = replace(by_name.cluster, connecting=in_no_hurry)
-        await by_name.connect()
-        assert len(hung.received(ApiVersionsRequest)) == hung_attempts
-        by_name.close()
-
-    _run(test, Connecting(setup_timeout=Backoff(0.2, 0.2), reconnect=AT_ONCE), brokers=2)
-
-
-def test_bootstrap_servers_are_replaced_by_their_canonical_names(names: Names) -> None:
-    names.canonical["127.0.0.1"] = "broker.example"
-
-    async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
-        (broker,) = cluster.brokers
-        for name in ("alias.example", "broker.example"):
-            names.addresses[name] = [("127.0.0.1", broker.port)]
-        by_alias = replace(client.cluster, bootstrap_servers=(("alias.example", broker.port),))
-        for connecting, expected in ((client.cluster.connecting, "broker.example"), (Connecting(), "alias.example")):
-            by_name = ClusterClient(replace(by_alias, connecting=connecting))
-            await by_name.connect()
-            assert by_name._bootstrap is not None
-            assert by_name._bootstrap.address == f"{expected}:{broker.port}"
-            by_name.close()
-        unknown = ClusterClient(replace(by_alias, bootstrap_servers=(("unknown.invalid", 1),)))
-        with pytest.raises(Unreachable, match=r"unknown\.invalid"):
-            await unknown.connect()
-
-    _run(test, Connecting(dns_lookup=CANONICAL_BOOTSTRAP_SERVERS))
