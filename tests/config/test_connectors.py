@@ -109,7 +109,8 @@ def test_client_settings_have_connects_precedence(tmp_path: Path) -> None:
     source = connector("Source")
     source["config"] |= config
     (flow,) = read(tmp_path, source).flows
-    assert (flow.reading.fetch_min_bytes, flow.source.client_id) == (2, "me")
+    assert flow.reader is not None
+    assert (flow.reading.fetch_min_bytes, flow.reader.client_id, flow.source.client_id) == (2, "me", "heliograph")
 
 
 def test_the_alias_of_the_target_is_target_by_default(tmp_path: Path) -> None:
@@ -195,8 +196,8 @@ def test_warnings_name_connector_line_and_key_as_written(tmp_path: Path) -> None
         "0.json:10: connector my-source: unknown setting 'source.cluster.bootstrap.server': "
         "did you mean 'source.cluster.bootstrap.servers'?",
         "0.json:11: connector my-source: 'client.id' has no effect: client.id is read from "
-        "'source.consumer.client.id', 'consumer.client.id', 'producer.override.client.id', 'target.admin.client.id' "
-        "or 'admin.client.id'",
+        "'source.consumer.client.id', 'consumer.client.id', 'producer.override.client.id', 'target.admin.client.id', "
+        "'admin.client.id' or 'source.admin.client.id'",
     ]
 
 

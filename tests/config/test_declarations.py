@@ -144,12 +144,21 @@ WORKER: dict[str, str | None] = {
     "config.storage.topic": "mm2-configs.A.internal",
     "status.storage.topic": "mm2-status.A.internal",
     "status.storage.partitions": "5",
-    "receive.buffer.bytes": "32768",
-    "send.buffer.bytes": "131072",
+    "receive.buffer.bytes": "-1",  # MM2 has 32768, and 131072 to send
+    "send.buffer.bytes": "-1",
     "connections.max.idle.ms": "540000",
     "metadata.max.age.ms": "300000",
 }
-# Where MM2 and Connect set a client up differently from what Kafka's clients do by themselves, and our own name.
+# Where MM2 and Connect set a client up differently from what Kafka's clients do by themselves, and where we do.
+_OUR_OWN = {
+    "client.id": "heliograph",
+    "send.buffer.bytes": "-1",
+    "receive.buffer.bytes": "-1",
+    "socket.connection.setup.timeout.ms": "5000",
+    "socket.connection.setup.timeout.max.ms": None,
+    "retry.backoff.max.ms": "5000",
+    "connections.max.idle.ms": "540000",
+}
 DIFFERENT = {
     "consumer.auto.offset.reset": "earliest",
     "consumer.enable.auto.commit": "false",
@@ -164,10 +173,8 @@ DIFFERENT = {
     "producer.max.in.flight.requests.per.connection": "1",
     "consumer.isolation.level": "read_committed",
     "consumer.max.partition.fetch.bytes": "4194304",
-    "consumer.client.id": "heliograph",
-    "producer.client.id": "heliograph",
-    "admin.client.id": "heliograph",
     "admin.bootstrap.servers": None,
+    **{f"{kind}.{name}": default for kind in ("consumer", "producer", "admin") for name, default in _OUR_OWN.items()},
 }
 CLIENTS = {
     f"{kind}.{name}": DIFFERENT.get(f"{kind}.{name}", default)
@@ -216,6 +223,7 @@ def test_exactly_these_settings_are_supported() -> None:
         "batch.size",
         "bootstrap.servers",
         "checkpoints.topic.replication.factor",
+        "client.dns.lookup",
         "client.id",
         "clusters",
         "config.action.reload",
@@ -223,6 +231,7 @@ def test_exactly_these_settings_are_supported() -> None:
         "config.property.filter.class",
         "config.providers",
         "config.providers.*",
+        "connections.max.idle.ms",
         "emit.checkpoints.enabled",
         "emit.checkpoints.interval.seconds",
         "emit.heartbeats.enabled",
@@ -284,10 +293,15 @@ def test_exactly_these_settings_are_supported() -> None:
         "listeners.*",
         "max.partition.fetch.bytes",
         "max.request.size",
+        "metadata.max.age.ms",
         "offset-syncs.topic.location",
         "offset-syncs.topic.replication.factor",
+        "offset.flush.interval.ms",
         "offset.lag.max",
         "offset.storage.topic",
+        "receive.buffer.bytes",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
         "refresh.groups.enabled",
         "refresh.groups.interval.seconds",
         "refresh.topics.enabled",
@@ -298,6 +312,8 @@ def test_exactly_these_settings_are_supported() -> None:
         "replication.policy.separator",
         "request.timeout.ms",
         "rest.extension.classes",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
         "sasl.client.callback.handler.class",
         "sasl.jaas.config",
         "sasl.kerberos.service.name",
@@ -313,6 +329,9 @@ def test_exactly_these_settings_are_supported() -> None:
         "sasl.oauthbearer.scope",
         "sasl.oauthbearer.token.endpoint.url",
         "security.protocol",
+        "send.buffer.bytes",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
         "ssl.cipher.suites",
         "ssl.client.auth",
         "ssl.enabled.protocols",

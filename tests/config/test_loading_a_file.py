@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from heliograph.config import load
 from heliograph.config.read.properties import parse
+from heliograph.model.backoff import Backoff
+from heliograph.model.connecting import CANONICAL_BOOTSTRAP_SERVERS, Connecting
 from heliograph.model.flow import (
     HEARTBEAT,
     Cluster,
@@ -94,6 +97,18 @@ A.consumer.max.partition.fetch.bytes = 11
 A.consumer.fetch.min.bytes = 12
 A.consumer.fetch.max.wait.ms = 250
 B.producer.max.request.size = 13
+send.buffer.bytes = 1000
+B.producer.receive.buffer.bytes = 2000
+A.socket.connection.setup.timeout.ms = 3000
+socket.connection.setup.timeout.max.ms = 4000
+A.consumer.reconnect.backoff.ms = 500
+A.consumer.reconnect.backoff.max.ms = 600
+retry.backoff.ms = 70
+A.consumer.retry.backoff.max.ms = 6000
+connections.max.idle.ms = 80
+B.admin.metadata.max.age.ms = 90
+A.client.dns.lookup = resolve_canonical_bootstrap_servers_only
+B.offset.flush.interval.ms = 1500
 security.protocol = plaintext
 heliograph.buffer.memory = 2097152
 heliograph.lease.seconds = 1.5
@@ -101,10 +116,18 @@ heliograph.lease.seconds = 1.5
     read = deployment(MINIMAL + everything)
     assert read.warnings == ()
     assert read.notes == ()
+    of_target = Connecting(send_buffer=1000, setup_timeout=Backoff(5.0, 4.0), max_idle=0.08)
+    of_source = replace(of_target, setup_timeout=Backoff(3.0, 4.0), dns_lookup=CANONICAL_BOOTSTRAP_SERVERS)
     assert read.flows == (
         Flow(
-            source=Cluster("A", (("a", 9092),), "reader", 1.5),
-            target=Cluster("B", (("b", 9092),), "writer", 2.5),
+            source=Cluster("A", (("a", 9092),), "reader", 30.0, connecting=of_source),
+            target=Cluster("B", (("b", 9092),), "writer", 2.5, connecting=replace(of_target, metadata_max_age=0.09)),
+            reader=Cluster(
+                "A", (("a", 9092),), "reader", 1.5, connecting=replace(of_source, reconnect=Backoff(0.5, 0.6))
+            ),
+            writer=Cluster("B", (("b", 9092),), "writer", 3.5, connecting=replace(of_target, receive_buffer=2000)),
+            retry_backoff=Backoff(0.07, 6.0),
+            flush_offsets_every=1.5,
             policy=IdentityReplicationPolicy("A", "_", "."),
             topics=NameFilter(("orders.*", "customers"), (r".*\.tmp",)),
             heartbeats_replication=False,

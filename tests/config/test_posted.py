@@ -40,6 +40,11 @@ def test_each_connector_is_a_part_of_the_flow() -> None:
     assert whole.connect_offsets == ConnectOffsets("o", "s", "g")
 
 
+def test_a_workers_interval_for_offsets_applies_to_all_flows() -> None:
+    assert _flow(SOURCE_CONFIG).flush_offsets_every == 60.0
+    assert _flow(SOURCE_CONFIG, worker={"offset.flush.interval.ms": "10000"}).flush_offsets_every == 10.0
+
+
 def test_a_workers_producer_settings_apply_to_all_flows() -> None:
     assert _flow(SOURCE_CONFIG, worker={"producer.max.request.size": "1234567"}).writing.max_request_size == 1234567
 

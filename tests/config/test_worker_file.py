@@ -6,6 +6,7 @@ import pytest
 
 from heliograph.config import ConfigError
 from heliograph.config.resolve.worker_file import StorageTopic, load_worker
+from heliograph.model.connecting import Connecting
 from heliograph.model.secret import Secret
 from heliograph.model.security import PasswordLogin, Sasl, Security, Tls, TrustStore
 
@@ -34,6 +35,14 @@ def test_topics_group_and_address_are_read(tmp_path: Path) -> None:
     assert worker.offsets == StorageTopic("connect-offsets", 25, 1)
     assert worker.status == StorageTopic("connect-status", 2, 3)
     assert worker.settings["producer.compression.type"] == "zstd"
+
+
+def test_how_the_worker_connects_is_read(tmp_path: Path) -> None:
+    worker = load_worker(_file(tmp_path, "connections.max.idle.ms=60000", "offset.flush.interval.ms=10000"))
+    assert worker.cluster.connecting == Connecting(max_idle=60.0)
+    assert worker.settings["offset.flush.interval.ms"] == "10000"
+    with pytest.raises(ConfigError, match=r"connect-distributed.properties:8: send.buffer.bytes: '0' is too small"):
+        load_worker(_file(tmp_path, "send.buffer.bytes=0"))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_every_setting_has_an_effect(name: str) -> None:
 def test_leases_know_these_settings() -> None:
     assert {
         *("reading", "writing", "buffer_memory", "lease_seconds", "max_bytes_per_second", "may_raise_limits"),
-        *("policies", "reader", "writer"),
+        *("policies", "reader", "writer", "retry_backoff"),
     } == LEASES
 
 

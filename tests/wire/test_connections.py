@@ -92,7 +92,7 @@ def test_only_a_broker_that_is_silent_for_the_whole_timeout_is_given_up(monkeypa
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        connection = Connection(f"127.0.0.1:{port}", "me", 30.0)
+        connection = Connection(f"127.0.0.1:{port}", Cluster("X", (), "me"))
         await connection._connect("127.0.0.1", port, None)
         answers = [connection.send_parts(3, 0, [b""], bytes) for _ in range(5)]
         for late in answers:
@@ -119,7 +119,7 @@ def test_closing_ends_all_requests_even_if_one_that_waited_for_a_login_was_cance
     async def main() -> None:
         server = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        connection = Connection(f"127.0.0.1:{port}", "me", 30.0)
+        connection = Connection(f"127.0.0.1:{port}", Cluster("X", (), "me"))
         await connection._connect("127.0.0.1", port, None)
         sent = connection.send_parts(3, 0, [b""], bytes)
         login = Login(Sasl(PLAIN, PasswordLogin("me", Secret("x"))), "host", connection._send_at_once, connection.close)

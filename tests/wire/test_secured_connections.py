@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.model.backoff import Backoff
 from heliograph.model.flow import Cluster
 from heliograph.model.secret import Secret
 from heliograph.model.security import (
@@ -20,10 +21,10 @@ from heliograph.model.security import (
     Tls,
 )
 from heliograph.sandbox import SandboxCluster
-from heliograph.wire import cluster as cluster_module
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.security.failures import SecurityFailure
 from secured import ALL_KINDS, SHORT_SESSION, SecuredPair, cluster_of, failure, reach, stays_connected
+from waiting import PATIENCE
 
 
 def _at(cluster: SandboxCluster, kind: str, **more: str) -> Cluster:
@@ -126,19 +127,19 @@ def test_what_is_wrong_with_our_own_side_of_tls(secured: SecuredPair, tmp_path: 
 
 def test_refused_logins_are_not_repeated_at_once(secured: SecuredPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second attempt fails with the first one's reason, and the broker does not see it."""
-    monkeypatch.setattr(cluster_module, "_RECONNECT_BACKOFF", 16.0)
+    monkeypatch.setattr("heliograph.wire.reconnecting._LOGIN_BACKOFF", Backoff(PATIENCE, PATIENCE))
     cluster = _with(_at(secured.b, "plain"), sasl=Sasl(PLAIN, PasswordLogin("mirror", Secret("wrong"))))
 
     async def main() -> None:
         client = ClusterClient(cluster)
         with pytest.raises(SecurityFailure) as first:
             await client.connect()
-        backoff = client._login_backoffs[cluster.bootstrap_servers[0]]
-        until = backoff._until
+        attempts = client._attempts[cluster.bootstrap_servers[0]]
+        assert attempts.failures == 1
         with pytest.raises(SecurityFailure) as second:
             await client.connect()
         assert str(first.value) == str(second.value)
-        assert backoff._until == until
+        assert attempts.failures == 1
 
     asyncio.run(main())
 

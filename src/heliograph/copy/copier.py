@@ -23,6 +23,7 @@ from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.log_levels import use_levels
 from heliograph.copy.pipeline import Pipeline
 from heliograph.copy.progress_reporter import ProgressReporter
+from heliograph.copy.retry_state import RetryState
 from heliograph.copy.signals import Change, Command, EndLease, Grant
 from heliograph.copy.tasks import Tasks
 from heliograph.copy.tracing import is_tracing, traced_lease, watch_loop
@@ -123,6 +124,7 @@ class Copier:
             stay=self._stays[key],
             previous=previous,
             ledger_loaded=ledger_loaded,
+            retry=RetryState(flow.retry_backoff),
         )
 
     def _handle(self, command: Command) -> None:

@@ -74,6 +74,7 @@ class Cursor:
         stay: int = 0,
         previous: "Cursor | None" = None,
         ledger_loaded: bool = True,
+        retry: RetryState | None = None,
     ) -> None:
         self.key = key
         self.state = State.RESUMING
@@ -82,7 +83,7 @@ class Cursor:
         self.mirror = MirrorLog(ledger_loaded=ledger_loaded)
         self.sending = SendQueue(producer_id)
         self.gap_fill = gap_fill or GapFill()
-        self.retry = RetryState()
+        self.retry = retry or RetryState()
         self.limits = TargetLimits()
         self.position = position
         self.has_started = False  # until then the position comes from others, and may be out of date

@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from heliograph.copy.budget import Budget
+from heliograph.copy.counts import SOURCE, TARGET
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gap_filler import GapFiller, lease_transactional_id_prefix
+from heliograph.copy.leader_refresh import refresh_leaders
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.ledger_writer import LedgerWriter
@@ -61,6 +63,8 @@ class Pipeline:
     def start(self, cursors: Callable[[], Sequence[Cursor]]) -> None:
         self._tasks.start(self._resumer.run(cursors))
         self._tasks.start(self._ledger_writer.run())
+        for client, side in ((self._source, SOURCE), (self._target, TARGET)):
+            self._tasks.start(refresh_leaders(client, side, cursors, self))
         self.start_gap_filling(cursors)
 
     def start_gap_filling(self, cursors: Callable[[], Sequence[Cursor]]) -> None:

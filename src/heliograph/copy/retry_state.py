@@ -3,11 +3,13 @@
 import time
 from dataclasses import dataclass
 
+from heliograph.model.backoff import Backoff
+from heliograph.model.flow import DEFAULT_RETRY_BACKOFF
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Refusal
 
-_FIRST_BACKOFF = 0.1
-_MAX_BACKOFF = 5.0
+# A fault that may be permanent waits at least that long, whatever is configured: it is final after some attempts.
+_LEAST_BACKOFF = DEFAULT_RETRY_BACKOFF
 # A fault that could also be transient is final after this many attempts in a row.
 _MAX_SUSPICIONS = 7
 # Faults pass within seconds when a leader moves; one that lasts longer is reported.
@@ -18,6 +20,7 @@ _SURE_AFTER = 3
 
 @dataclass(slots=True)
 class RetryState:
+    backoff: Backoff = DEFAULT_RETRY_BACKOFF
     faults: int = 0  # in a row, without progress
     suspicions: int = 0  # those of them that may be permanent
     failing_since: float = 0.0
@@ -36,13 +39,16 @@ class RetryState:
         self.waiting = None
 
     def failed(self, why: str, is_suspicious: bool, partition: MirrorPartition, position: Position | None) -> bool:
-        """Schedule the next attempt, with exponential backoff. Returns whether there is one."""
+        """Schedule the next attempt, with exponential backoff. Returns whether there is one.
+
+        Without jitter: partitions that fail together are resumed together, with the same requests."""
         now = time.monotonic()
         if self.faults == 0:
             self.failing_since = now
         self.faults += 1
         self.suspicions += is_suspicious
-        self.not_before = now + min(_FIRST_BACKOFF * 2 ** (self.faults - 1), _MAX_BACKOFF)
+        least = _LEAST_BACKOFF.after(self.faults) if is_suspicious else 0.0
+        self.not_before = now + max(self.backoff.after(self.faults), least)
         if now - self.failing_since > _REPORT_AFTER:
             at = position or Position(-1, -1)
             self.waiting = Refusal(partition, "waiting", at.source, at.target, why, final=False)

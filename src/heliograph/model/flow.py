@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from heliograph.model.backoff import Backoff
+from heliograph.model.connecting import DEFAULT_CONNECTING, Connecting
 from heliograph.model.names import Matches, NameFilter
 from heliograph.model.policy import (
     DefaultReplicationPolicy,
@@ -20,6 +22,7 @@ from heliograph.model.security import UNSECURED, Security
 
 MIB = 1024 * 1024
 
+DEFAULT_RETRY_BACKOFF = Backoff(0.1, 5.0)
 DEFAULT_POLICY = DefaultReplicationPolicy()
 DEFAULT_TOPICS = NameFilter((".*",), (r".*[\-\.]internal", r".*\.replica", "__.*"))
 DEFAULT_GROUPS = NameFilter((".*",), ("console-consumer-.*", "connect-.*", "__.*"))
@@ -44,6 +47,7 @@ class Cluster:
     client_id: str = "heliograph"
     request_timeout: float = 30.0
     security: Security = UNSECURED
+    connecting: Connecting = DEFAULT_CONNECTING
 
 
 FAIL, CONTINUE = "fail", "continue"
@@ -162,6 +166,7 @@ SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 _CHANGEABLE = (
     *("parts", "topics", "paused_topics", "heartbeats_replication", "replication_factor", "tasks_max"),
     *("refresh_topics_every", "least_partitions", "topic_sync", "offset_syncs", "groups", "heartbeats"),
+    "flush_offsets_every",
 )
 
 
@@ -170,8 +175,9 @@ class LeaseSettings:
     """How leases copy. Running leases restart when one of these changes: a setting that leases use belongs here, or to
     what needs a new runner (see `Flow.needs_new_runner`).
 
-    Leases may log in as others than the driver does: `reader` is the source as the consumer of records reaches it,
-    `writer` the target as their producer does; None: as the driver."""
+    Leases may connect in other ways than the driver does: `reader` is the source as the consumer of records reaches it,
+    `writer` the target as their producer does; None: as the driver. `retry_backoff` is for a partition that has
+    failed."""
 
     reading: Reading = Reading()
     writing: Writing = Writing()
@@ -182,6 +188,7 @@ class LeaseSettings:
     policies: Policies = Policies()
     reader: Cluster | None = None
     writer: Cluster | None = None
+    retry_backoff: Backoff = DEFAULT_RETRY_BACKOFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +197,8 @@ class Flow(LeaseSettings):
 
     `parts` says what of it runs: a flow that is not enabled still writes heartbeats, and MM2's connectors can be
     deployed one by one. `least_partitions` is how many a mirror has even if its source topic has fewer.
+    `flush_offsets_every` is how often offset syncs that are held back are written, and positions as MM2's source
+    offsets.
 
     `source` and `target` are the clusters as the driver's clients reach them. Flows, Heliograph's own topics and MM2's
     workers are named after their aliases. Mirrors and MM2's internal topics are named after the aliases that MM2's
@@ -216,6 +225,7 @@ class Flow(LeaseSettings):
     groups: Groups = Groups()
     heartbeats: Heartbeats = Heartbeats()
     connect_offsets: ConnectOffsets = ConnectOffsets()
+    flush_offsets_every: float = 60.0
 
     @property
     def name(self) -> str:

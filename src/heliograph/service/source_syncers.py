@@ -26,9 +26,6 @@ log = logging.getLogger(__name__)
 Positions = Callable[[], Mapping[MirrorPartition, Position]]
 
 _SYNC_INTERVAL = 5.0
-# As MM2 does by default: offset syncs that are too close to the last, and the offsets of partitions, are written after
-# this time at the latest.
-_FLUSH_INTERVAL = 60.0
 _PACK_INTERVAL = 10.0
 _PRUNE_INTERVAL = 3600.0
 _FIRST_PRUNE = 60.0
@@ -76,7 +73,8 @@ class OffsetSyncSyncer(Syncer):
     name = "offset syncs"
 
     def __init__(self, flow: Flow, clients: FlowClients, positions: Positions) -> None:
-        super().__init__(_SYNC_INTERVAL)
+        super().__init__(min(_SYNC_INTERVAL, flow.flush_offsets_every))
+        self._flush_interval = flow.flush_offsets_every
         self._target = clients.target
         self._written_to = clients.target if flow.offset_syncs.on_target else clients.source
         self._positions = positions
@@ -85,7 +83,7 @@ class OffsetSyncSyncer(Syncer):
         self._flushed = time.monotonic()
 
     async def run(self) -> None:
-        await self._write(flush=time.monotonic() - self._flushed >= _FLUSH_INTERVAL)
+        await self._write(flush=time.monotonic() - self._flushed >= self._flush_interval)
 
     async def flush(self) -> None:
         await self._write(flush=True)
@@ -119,7 +117,7 @@ class Mm2OffsetSyncer(Syncer):
     name = "offsets for MirrorMaker 2"
 
     def __init__(self, flow: Flow, clients: FlowClients, positions: Positions) -> None:
-        super().__init__(_FLUSH_INTERVAL)
+        super().__init__(flow.flush_offsets_every)
         self._target = clients.target
         self._positions = positions
         self._offsets = OffsetsForMm2(flow)

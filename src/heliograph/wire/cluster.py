@@ -7,18 +7,23 @@ request that any broker can answer goes to the next broker when one fails or sta
 import asyncio
 import time
 import uuid
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from kafka.protocol.metadata import MetadataRequest
 
+from heliograph.model.connecting import CANONICAL_BOOTSTRAP_SERVERS
 from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable, WireError
+from heliograph.wire.racing import AllFailed, first_success
+from heliograph.wire.reconnecting import ConnectAttempts
 from heliograph.wire.security.failures import SecurityFailure
+from heliograph.wire.sockets import canonical_servers
 
 T = TypeVar("T")
 NO_ID = uuid.UUID(int=0)
@@ -26,8 +31,6 @@ NO_ID = uuid.UUID(int=0)
 _CONNECT_HEAD_START = 0.5
 _ANSWER_HEAD_START = 2.0
 _HEAVY_HEAD_START = 10.0  # for requests about all topics
-_RECONNECT_BACKOFF = 1.0
-_LONGEST_LOGIN_BACKOFF = 16.0
 
 
 def id_text(topic_id: uuid.UUID) -> str:
@@ -71,8 +74,10 @@ class ClusterClient:
         self._bootstrapping = asyncio.Lock()
         self._failures = 0  # calls of `ask_any` that no broker answered
         self._answered_last: Connection | None = None
-        self._backoff_until: dict[int, float] = {}  # by broker
-        self._login_backoffs: defaultdict[tuple[str, int], _LoginBackoff] = defaultdict(_LoginBackoff)
+        self._refreshed_at = time.monotonic()
+        self._attempts: defaultdict[tuple[str, int], ConnectAttempts] = defaultdict(
+            lambda: ConnectAttempts(cluster.connecting.reconnect)
+        )
 
     async def connect(self) -> None:
         """Connects to any broker of the cluster, or raises Unreachable with the error of each address."""
@@ -89,6 +94,7 @@ class ClusterClient:
         )
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         self._controller = answer.controller_id
+        self._refreshed_at = time.monotonic()
         return Metadata(
             self.brokers,
             answer.controller_id,
@@ -110,36 +116,20 @@ class ClusterClient:
 
         if not self._open_connections():
             await self._connect_bootstrap()
-        candidates = self._candidates()
+        head_start = _HEAVY_HEAD_START if is_heavy else _ANSWER_HEAD_START
         give_up_at = time.monotonic() + self.cluster.request_timeout
-        errors: list[WireError] = []
-        waiting: set[asyncio.Task[tuple[Connection, T]]] = set()
+        attempts = [partial(attempt, connect) for connect in self._candidates()]
         try:
-            while waiting or (candidates and time.monotonic() < give_up_at):
-                if candidates:
-                    task = asyncio.create_task(attempt(candidates.popleft()))
-                    task.add_done_callback(_retrieve_exception)
-                    waiting.add(task)
-                head_start = _HEAVY_HEAD_START if is_heavy else _ANSWER_HEAD_START
-                timeout = head_start if candidates else None
-                done, waiting = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    try:
-                        self._answered_last, answer = task.result()
-                    except WireError as error:
-                        errors.append(error)
-                    else:
-                        return answer
-        finally:
-            for task in waiting:
-                task.cancel()
-        self._failures += 1
-        if len(errors) == 1:
-            raise errors[0]
-        reasons = "; ".join(dict.fromkeys(map(str, errors))) or "no broker could be asked"
-        raise Unreachable(reasons)
+            self._answered_last, answer = await first_success(attempts, head_start, WireError, give_up_at=give_up_at)
+        except AllFailed as failed:
+            self._failures += 1
+            if len(failed.errors) == 1:
+                raise failed.errors[0] from None
+            reasons = "; ".join(dict.fromkeys(map(str, failed.errors))) or "no broker could be asked"
+            raise Unreachable(reasons) from None
+        return answer
 
-    def _candidates(self) -> deque[Callable[[], Awaitable[Connection]]]:
+    def _candidates(self) -> list[Callable[[], Awaitable[Connection]]]:
         """How to get a connection to each broker: open ones first, and the one that answered last before all."""
 
         async def existing(connection: Connection) -> Connection:
@@ -147,12 +137,10 @@ class ClusterClient:
 
         connections = sorted(self._open_connections(), key=lambda connection: connection is not self._answered_last)
         unconnected = [node for node in self.brokers if node not in self._connections or self._connections[node].closed]
-        return deque(
-            [
-                *(partial(existing, connection) for connection in connections),
-                *(partial(self.connection, node) for node in unconnected),
-            ]
-        )
+        return [
+            *(partial(existing, connection) for connection in connections),
+            *(partial(self._shared_connection, node) for node in unconnected),
+        ]
 
     def _open_connections(self) -> list[Connection]:
         known = (*self._connections.values(), self._bootstrap)
@@ -163,30 +151,39 @@ class ClusterClient:
         connection = self._connections.get(node)
         if connection is not None and not connection.closed:
             return connection
+        await self._refresh_if_old()
+        return await self._shared_connection(node)
+
+    async def _shared_connection(self, node: int) -> Connection:
         async with self._opening.setdefault(node, asyncio.Lock()):
             connection = self._connections.get(node)
             if connection is None or connection.closed:
-                connection = await self.dedicated_connection(node)
-                self._connections[node] = connection
+                connection = self._connections[node] = await self._connect(node)
         return connection
 
     async def controller(self) -> Connection:
+        await self._refresh_if_old()
         if self._controller not in self.brokers:
             await self.metadata([])
         return await self.connection(self._controller)
 
     async def dedicated_connection(self, node: int) -> Connection:
         """A further connection to a broker, for requests that hold up others (long polls). The caller closes it."""
+        await self._refresh_if_old()
+        return await self._connect(node)
+
+    async def _refresh_if_old(self) -> None:
+        """Whether brokers have come, gone or moved since; if no broker answers, the known ones are used."""
+        if time.monotonic() - self._refreshed_at > self.cluster.connecting.metadata_max_age:
+            with suppress(WireError):
+                await self.metadata([])
+
+    async def _connect(self, node: int) -> Connection:
         if node not in self.brokers:
             raise Unreachable(f"cluster {self.cluster.alias} has no broker {node} now")
-        if time.monotonic() < self._backoff_until.get(node, 0.0):
-            raise Unreachable(f"broker {node} of cluster {self.cluster.alias} could not be reached a moment ago")
-        try:
-            return await self._open(*self.brokers[node])
-        except Unreachable:
-            # Callers that wait for the same broker must not run into the connect timeout one after the other.
-            self._backoff_until[node] = time.monotonic() + _RECONNECT_BACKOFF
-            raise
+        # Callers that wait for the same broker must not run into the connect timeout one after the other.
+        self._attempts[self.brokers[node]].check()
+        return await self._open(*self.brokers[node])
 
     @property
     def requests(self) -> int:
@@ -204,77 +201,43 @@ class ClusterClient:
         return self._bootstrap
 
     async def _first_reachable(self) -> Connection:
-        """Connects to the first address that answers. Each is tried a moment after the one before, so that a dead
-        address costs little."""
-        # After a failure another one goes first: the first may accept connections and answer no request.
+        """Connects to the first address that answers. Each is tried when the one before fails, or a moment later, so
+        that a dead address costs little."""
         servers = self.cluster.bootstrap_servers
+        if self.cluster.connecting.dns_lookup == CANONICAL_BOOTSTRAP_SERVERS:
+            servers = tuple(await canonical_servers(servers))
+        # After a failure another one goes first: the first may accept connections and answer no request.
         turn = self._failures % max(1, len(servers))
-        addresses = list(dict.fromkeys((*servers[turn:], *servers[:turn], *self.brokers.values())))
-
-        async def delayed(position: int, host: str, port: int) -> Connection:
-            await asyncio.sleep(position * _CONNECT_HEAD_START)
-            return await self._open(host, port)
-
-        attempts = [asyncio.create_task(delayed(position, *address)) for position, address in enumerate(addresses)]
-        errors: list[WireError] = []
-        first: Connection | None = None
+        addresses = dict.fromkeys((*servers[turn:], *servers[:turn], *self.brokers.values()))
+        attempts = sorted(addresses, key=lambda address: self._attempts[address].pause > 0)
         try:
-            for attempt in asyncio.as_completed(attempts):
-                try:
-                    first = await attempt
-                    return first
-                except WireError as error:
-                    errors.append(error)
-        finally:
-            for task in attempts:
-                task.cancel()
-                task.add_done_callback(lambda task: _close_unless(first, task))
-        is_refused = all(isinstance(error, SecurityFailure) for error in errors)
-        raise (SecurityFailure if is_refused else Unreachable)("; ".join(map(str, errors)))
+            return await first_success(
+                [partial(self._open_when_due, address) for address in attempts],
+                _CONNECT_HEAD_START,
+                WireError,
+                lambda connection: connection.close(),
+            )
+        except AllFailed as failed:
+            is_refused = all(isinstance(error, SecurityFailure) for error in failed.errors)
+            raise (SecurityFailure if is_refused else Unreachable)("; ".join(map(str, failed.errors))) from None
+
+    async def _open_when_due(self, address: tuple[str, int]) -> Connection:
+        await self._attempts[address].wait()
+        return await self._open(*address)
 
     async def _open(self, host: str, port: int) -> Connection:
-        cluster, backoff = self.cluster, self._login_backoffs[host, port]
-        backoff.check()
+        attempts = self._attempts[host, port]
         try:
-            connection = await Connection.open(host, port, cluster.client_id, cluster.request_timeout, cluster.security)
+            connection = await Connection.open(host, port, self.cluster, attempts.failures)
         except SecurityFailure as error:
-            raise backoff.failed(f"cluster {cluster.alias}, {host}:{port}: {error}") from error
-        backoff.reset()
+            refused = SecurityFailure(f"cluster {self.cluster.alias}, {host}:{port}: {error}")
+            attempts.failed(refused)
+            raise refused from error
+        except Unreachable as error:
+            attempts.failed(error)
+            raise
+        attempts.succeeded()
         return connection
-
-
-class _LoginBackoff:
-    """After a failed login further ones at the same broker fail at once for a while, longer each time."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-        self._seconds = 0.0
-        self._error = ""
-
-    def check(self) -> None:
-        if time.monotonic() < self._until:
-            raise SecurityFailure(self._error)
-
-    def failed(self, error: str) -> SecurityFailure:
-        self._error = error
-        self._seconds = min(2 * self._seconds or _RECONNECT_BACKOFF, _LONGEST_LOGIN_BACKOFF)
-        self._until = time.monotonic() + self._seconds
-        return SecurityFailure(error)
-
-    def reset(self) -> None:
-        self._until = self._seconds = 0.0
-
-
-def _close_unless(used: Connection | None, task: asyncio.Task[Connection]) -> None:
-    """Of two connections that are opened at the same moment only one is used."""
-    if not task.cancelled() and task.exception() is None and task.result() is not used:
-        task.result().close()
-
-
-def _retrieve_exception(task: asyncio.Task[Any]) -> None:
-    """Nobody may be waiting for the answer any more; asyncio would log its error."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _topic(topic: Any) -> Topic:

@@ -3,11 +3,10 @@
 A frame larger than the small receive buffer is read straight into memory of its own (recv_into): a fetched megabyte is
 copied once by the kernel and once when the message is decoded. With TLS, OpenSSL decrypts a record in a buffer of its
 own and copies it straight into the frame's memory. Opening includes TLS, the negotiation of API versions
-and the login. Reconnecting and choosing a broker belong to `cluster.py`.
+and the login. Reconnecting and choosing a broker belong to `cluster.py`; sockets and their addresses to `sockets.py`.
 """
 
 import asyncio
-import socket
 import ssl
 import struct
 import time
@@ -20,7 +19,8 @@ from typing import Any, cast
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph import __version__
-from heliograph.model.security import UNSECURED, Security, Tls
+from heliograph.model.flow import Cluster
+from heliograph.model.security import UNSECURED
 from heliograph.wire.background import in_thread
 from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Unreachable, WireError
 from heliograph.wire.frames import LARGEST_FRAME, FrameBuffer, NotFrames
@@ -28,11 +28,8 @@ from heliograph.wire.login import Login
 from heliograph.wire.security import failures
 from heliograph.wire.security.failures import SecurityFailure, describe_tls_error
 from heliograph.wire.security.tls import client_context
+from heliograph.wire.sockets import open_socket
 
-# A broker that is up answers at once; a dead address must not hold up the others for a whole request timeout. TLS and a
-# login need some more round trips, and time to derive keys.
-_CONNECT_TIMEOUT = 5.0
-_SECURED_CONNECT_TIMEOUT = 10.0
 _TLS_ALERT = b"\x15\x03"
 # Each part that is written becomes a TLS record of its own: small ones are joined before.
 _SMALL_PART = 8 * 1024
@@ -53,13 +50,14 @@ class _Pending:
 class Connection(asyncio.BufferedProtocol):
     """Use `Connection.open`; after `closed` is true every waiting and later request fails with Unreachable."""
 
-    def __init__(self, address: str, client_id: str, timeout: float, tls: Tls | None = None) -> None:
+    def __init__(self, address: str, cluster: Cluster) -> None:
         self.address = address
-        self.client_id = client_id
-        self.timeout = timeout
+        self.client_id = cluster.client_id
+        self.timeout = cluster.request_timeout
         self.closed = False
         self.versions: dict[int, tuple[int, int]] = {}
-        self._tls = tls
+        self._connecting = cluster.connecting
+        self._tls = cluster.security.tls
         self._login: Login | None = None
         self._transport: asyncio.Transport | None = None
         self._lost: Exception | None = None  # why the transport was lost
@@ -71,28 +69,31 @@ class Connection(asyncio.BufferedProtocol):
         self._last_answer = 0.0
 
     @classmethod
-    async def open(
-        cls, host: str, port: int, client_id: str, timeout: float, security: Security = UNSECURED
-    ) -> "Connection":
-        """Raises SecurityFailure if TLS or the login fails, Unreachable if there is no connection at all."""
-        tls, sasl = security.tls, security.sasl
+    async def open(cls, host: str, port: int, cluster: Cluster, failures: int = 0) -> "Connection":
+        """`failures` are those of the attempts before, in a row: they make the timeout longer, and another address of
+        the host goes first. Raises SecurityFailure if TLS or the login fails, Unreachable if there is no connection at
+        all."""
+        tls, sasl = cluster.security.tls, cluster.security.sasl
         context = await in_thread(lambda: client_context(tls)) if tls is not None else None
-        connection = cls(f"{host}:{port}", client_id, timeout, tls)
+        connection = cls(f"{host}:{port}", cluster)
         if sasl is not None:
             connection._login = Login(sasl, host, connection._send_at_once, connection.close)
             await connection._login.prepare()
-        connect_timeout = min(timeout, _CONNECT_TIMEOUT if security == UNSECURED else _SECURED_CONNECT_TIMEOUT)
+        # A dead address must not hold up the others for a whole request timeout. TLS and a login need some more round
+        # trips, and time to derive keys.
+        setup_timeout = cluster.connecting.setup_timeout.jittered(failures + 1)
+        setup_timeout = min(cluster.request_timeout, setup_timeout * (1 if cluster.security == UNSECURED else 2))
         try:
-            async with asyncio.timeout(connect_timeout):
-                await connection._open(host, port, context)
+            async with asyncio.timeout(setup_timeout):
+                await connection._open(host, port, context, failures)
         except TimeoutError as error:
-            raise Unreachable(f"{connection.address} did not answer within {connect_timeout:g} s") from error
+            raise Unreachable(f"{connection.address} did not answer within {setup_timeout:.3g} s") from error
         except (OSError, UnicodeError) as error:
             raise connection._failure_to_connect(error) from error
         return connection
 
-    async def _open(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        await self._connect(host, port, context)
+    async def _open(self, host: str, port: int, context: ssl.SSLContext | None, turn: int) -> None:
+        await self._connect(host, port, context, turn)
         try:
             await self._negotiate()
             if self._login is not None:
@@ -104,24 +105,14 @@ class Connection(asyncio.BufferedProtocol):
                 raise self._failure_to_connect(self._lost) from error
             raise
 
-    async def _connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        # Not by asyncio's resolver: its threads are joined when a loop ends, and a name server may take minutes.
-        addresses = await in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    async def _connect(self, host: str, port: int, context: ssl.SSLContext | None, turn: int = 0) -> None:
+        sock = await open_socket(host, port, self._connecting, turn)
         secured: dict[str, Any] = {"ssl": context, "server_hostname": host} if context is not None else {}
-        problem: OSError = OSError("no address")
-        for *_kind, (ip, *_rest) in addresses:
-            try:
-                transport, _ = await asyncio.get_running_loop().create_connection(
-                    lambda: self, str(ip), port, **secured
-                )
-            except OSError as error:
-                problem = error
-                continue
-            sock = transport.get_extra_info("socket")
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            return
-        raise problem
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self, sock=sock, **secured)
+        except BaseException:
+            sock.close()
+            raise
 
     def _failure_to_connect(self, error: Exception) -> Unreachable:
         if (text := self._describe(error)) is not None:
@@ -243,6 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         # The copier limits the bytes in flight; the transport need not pause it.
         transport.set_write_buffer_limits(high=LARGEST_FRAME)
+        self._last_answer = time.monotonic()
         self._check_deadlines()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -286,8 +278,11 @@ class Connection(asyncio.BufferedProtocol):
     def _check_deadlines(self) -> None:
         # One timer per connection instead of one per request, of which there are thousands a second. A broker answers
         # in order, and late when it throttles: the timeout counts from the answer before.
-        if self._pending and max(self._pending[0].sent, self._last_answer) + self.timeout < time.monotonic():
+        now = time.monotonic()
+        if self._pending and max(self._pending[0].sent, self._last_answer) + self.timeout < now:
             self.close(f"no answer within {self.timeout:g} s")
+        elif not self._pending and 0 <= self._connecting.max_idle < now - self._last_answer:
+            self.close(f"not used for {self._connecting.max_idle:g} s")
         if not self.closed:
             self._timer = asyncio.get_running_loop().call_later(min(1.0, self.timeout / 4), self._check_deadlines)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from copying.simulation.cluster import Appending, SimulatedCluster, parse_append
 from copying.simulation.fetching import Fetches
-from heliograph.model.security import Security
+from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Buffer, Decode
 from heliograph.wire.errors import Unreachable
 
@@ -31,11 +31,9 @@ class Network:
     faults: dict[str, list[str]] = field(default_factory=dict)  # by topic: for its next appends
     connections: list["SimulatedConnection"] = field(default_factory=list)
 
-    async def open(
-        self, host: str, _port: int, client_id: str, timeout: float, _security: Security
-    ) -> "SimulatedConnection":
+    async def open(self, host: str, _port: int, cluster: Cluster, _failures: int) -> "SimulatedConnection":
         await asyncio.sleep(self.latency())
-        connection = SimulatedConnection(self, self.clusters[host], client_id, timeout)
+        connection = SimulatedConnection(self, self.clusters[host], cluster.client_id, cluster.request_timeout)
         self.connections.append(connection)
         return connection
 

@@ -77,8 +77,12 @@ TARGET_ADMIN = (flow("target.admin."), target("admin."), flow("admin."))
 # Records are written by the Connect worker's producer. `A->B.producer.x` is only for the one that writes offset syncs.
 DATA_PRODUCER = (flow("producer.override."), target("producer."))
 
-# Each client has a name and a timeout, and falls back to those of its cluster, then of all clusters.
-OF_SOURCE = (*SOURCE_CONSUMER, source(), top())
+SOURCE_ADMIN = (flow("source.admin."), source("admin."), flow("admin."))
+
+# Each client has a name, timeouts and so on, and falls back to those of its cluster, then of all clusters. Records are
+# read and written by clients of their own, the rest is done by the admin clients of source and target.
+OF_READING = (*SOURCE_CONSUMER, source(), top())
+OF_SOURCE = (*SOURCE_ADMIN, source(), top())
 OF_TARGET = (*TARGET_ADMIN, target(), top())
 OF_WRITING = (*DATA_PRODUCER, target(), top())
 OF_CLUSTER = (cluster("admin."), cluster(), top())
@@ -97,6 +101,8 @@ PRODUCER = LocationSet(
     "producer", DATA_PRODUCER, (flow("producer."), flow("source.producer."), flow("target.producer."))
 )
 _ADMIN = LocationSet("admin", TARGET_ADMIN, (flow("source.admin."), flow("admin.override.")))
+# TARGET_ADMIN has the third location of SOURCE_ADMIN as well.
+_ONLY_SOURCE_ADMIN = SOURCE_ADMIN[:2]
 WORKER = LocationSet("worker", (target(),))
 WORKER_TOP_FIRST = LocationSet("worker, top level first", (top(), target()))
 
@@ -109,12 +115,21 @@ FLOW = LocationSet("flow", (flow(), top()))
 FLOW_ONLY = LocationSet("flow only", (flow(),))
 CLUSTER = LocationSet("cluster", (cluster(), top()), (*_ALL_CLIENTS, *CLUSTERS_OF_FLOW))
 PROVIDERS = LocationSet("providers", (top(),), (flow(), target(), *_ALL_CLIENTS))
-CLIENT_CLUSTER = LocationSet("any client or cluster", (*_CLIENTS.read, *OF_CLUSTER), _CLIENTS.also)
-_SOURCE_ADMIN = (flow("source.admin."), source("admin."))
+_NOT_READ = tuple(location for location in _CLIENTS.also if location not in _ONLY_SOURCE_ADMIN)
+CLIENT_CLUSTER = LocationSet(
+    "any client or cluster",
+    (*_CLIENTS.read, *_ONLY_SOURCE_ADMIN, *OF_CLUSTER),
+    (*_NOT_READ, *CLUSTERS_OF_FLOW),
+)
+RECORDS_CLUSTER = LocationSet(
+    "consumer, producer or cluster",
+    (*SOURCE_CONSUMER, *DATA_PRODUCER, cluster(), top()),
+    (*CONSUMER.also, *PRODUCER.also, *_ADMIN.read, *_ADMIN.also, *CLUSTERS_OF_FLOW),
+)
 SECURITY = LocationSet(
     "security",
-    (*_CLIENTS.read, *_SOURCE_ADMIN, *CLUSTERS_OF_FLOW, cluster(), top()),
-    (*(location for location in _CLIENTS.also if location not in _SOURCE_ADMIN), flow()),
+    (*_CLIENTS.read, *_ONLY_SOURCE_ADMIN, *CLUSTERS_OF_FLOW, cluster(), top()),
+    (*_NOT_READ, flow()),
 )
 
 # What MM2's driver gives its connectors unless the file sets it: `A.alias` becomes `source.cluster.alias`.
@@ -163,6 +178,7 @@ ALL = (
     _joined(CONSUMER, PRODUCER, WORKER),
     LocationSet("any client", (*_CLIENTS.read, target()), _CLIENTS.also),
     CLIENT_CLUSTER,
+    RECORDS_CLUSTER,
     LocationSet("any client or flow", (*_CLIENTS.read, target(), flow(), top()), _CLIENTS.also),
     SECURITY,
     WORKER,

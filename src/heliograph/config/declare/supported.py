@@ -22,7 +22,7 @@ from heliograph.config.declare.kinds import (
     whole,
 )
 from heliograph.config.declare.setting import Setting
-from heliograph.model import flow, rest_settings, security
+from heliograph.model import connecting, flow, rest_settings, security
 
 T = TypeVar("T")
 
@@ -32,6 +32,8 @@ RESTART, NONE = "restart", "none"
 _MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
 _FACTOR = kinds.REPLICATION_FACTOR
 _SIZE = whole(0, INT_MAX)
+_BUFFER = whole(-1, INT_MAX, but_not=0)
+_CONNECTING = _MODEL.source.connecting
 _PARTS = (flow.SOURCE, flow.CHECKPOINT, flow.HEARTBEAT)
 _OAUTH = security.OAuthLogin()
 _STORE_TYPE = choice(security.JKS, security.PKCS12, security.PEM)
@@ -167,6 +169,37 @@ CLIENT_ID = _setting("client.id", TEXT, _MODEL.source.client_id, locations.CLIEN
 REQUEST_TIMEOUT = _setting(
     "request.timeout.ms", whole(1, INT_MAX), _MODEL.source.request_timeout * 1000, locations.CLIENT_CLUSTER
 )
+SEND_BUFFER = _setting("send.buffer.bytes", _BUFFER, _CONNECTING.send_buffer, locations.CLIENT_CLUSTER)
+RECEIVE_BUFFER = _setting("receive.buffer.bytes", _BUFFER, _CONNECTING.receive_buffer, locations.CLIENT_CLUSTER)
+SETUP_TIMEOUT = _setting(
+    "socket.connection.setup.timeout.ms",
+    whole(1),
+    _CONNECTING.setup_timeout.first * 1000,
+    locations.CLIENT_CLUSTER,
+)
+SETUP_TIMEOUT_MAX = _setting("socket.connection.setup.timeout.max.ms", whole(1), None, locations.CLIENT_CLUSTER)
+RECONNECT_BACKOFF = _setting(
+    "reconnect.backoff.ms", whole(0), _CONNECTING.reconnect.first * 1000, locations.CLIENT_CLUSTER
+)
+RECONNECT_BACKOFF_MAX = _setting(
+    "reconnect.backoff.max.ms", whole(0), _CONNECTING.reconnect.longest * 1000, locations.CLIENT_CLUSTER
+)
+RETRY_BACKOFF = _setting("retry.backoff.ms", whole(0), _MODEL.retry_backoff.first * 1000, locations.RECORDS_CLUSTER)
+RETRY_BACKOFF_MAX = _setting(
+    "retry.backoff.max.ms", whole(0), _MODEL.retry_backoff.longest * 1000, locations.RECORDS_CLUSTER
+)
+CONNECTIONS_MAX_IDLE = _setting(
+    "connections.max.idle.ms", whole(), _CONNECTING.max_idle * 1000, locations.CLIENT_CLUSTER
+)
+METADATA_MAX_AGE = _setting(
+    "metadata.max.age.ms", whole(0), _CONNECTING.metadata_max_age * 1000, locations.CLIENT_CLUSTER
+)
+CLIENT_DNS_LOOKUP = _setting(
+    "client.dns.lookup",
+    choice(connecting.USE_ALL_DNS_IPS, connecting.CANONICAL_BOOTSTRAP_SERVERS, "default"),
+    _CONNECTING.dns_lookup,
+    locations.CLIENT_CLUSTER,
+)
 FETCH_MAX_BYTES = _setting("fetch.max.bytes", _SIZE, _MODEL.reading.fetch_max_bytes, locations.CONSUMER)
 MAX_PARTITION_FETCH_BYTES = _setting(
     "max.partition.fetch.bytes", _SIZE, _MODEL.reading.max_partition_fetch_bytes, locations.CONSUMER
@@ -247,6 +280,9 @@ REST_REQUESTS_PER_SECOND = _setting(
 )
 
 OFFSET_STORAGE_TOPIC = _setting("offset.storage.topic", TEXT, "mm2-offsets.A.internal", locations.WORKER_TOP_FIRST)
+OFFSET_FLUSH_INTERVAL = _setting(
+    "offset.flush.interval.ms", whole(1), _MODEL.flush_offsets_every * 1000, locations.WORKER
+)
 GROUP_ID = _setting("group.id", TEXT, "A-mm2", locations.WORKER)
 
 FILTER_CLASSES = (TOPIC_FILTER_CLASS, GROUP_FILTER_CLASS, CONFIG_PROPERTY_FILTER_CLASS)

@@ -16,6 +16,7 @@ from heliograph.config.declare.supported import (
     MM2_GROUP,
     MM2_OFFSETS_TOPIC,
     MM2_STATUS_TOPIC,
+    OFFSET_FLUSH_INTERVAL,
     OFFSET_STORAGE_TOPIC,
     SECRETS_DIR,
 )
@@ -26,7 +27,8 @@ from heliograph.model.connect_records import STOPPED
 from heliograph.model.flow import SOURCE
 
 # Settings of a worker that apply to its connectors begin so.
-FOR_CONNECTORS = ("producer.", CONFIG_PROVIDERS.name, SECRETS_DIR.name)
+_OF_WORKER = ("producer.", OFFSET_FLUSH_INTERVAL.name)
+FOR_CONNECTORS = (*_OF_WORKER, CONFIG_PROVIDERS.name, SECRETS_DIR.name)
 _FILE_OF_OFFSETS = "offset.storage.file.filename"  # of a standalone worker
 _STORAGE = frozenset({OFFSET_STORAGE_TOPIC.name, "config.storage.topic", "status.storage.topic", _FILE_OF_OFFSETS})
 _CONVERTERS = frozenset({"key.converter", "value.converter"})
@@ -96,8 +98,7 @@ def for_all(worker: Worker, target: str) -> dict[SettingKey, FileEntry]:
     extra = {}
     for name, entry in worker.given.items():
         if name.startswith(FOR_CONNECTORS):
-            is_producer = name.startswith("producer.")
-            key = SettingKey(Scope.CLUSTER, target, name) if is_producer else top_key(name)
+            key = SettingKey(Scope.CLUSTER, target, name) if name.startswith(_OF_WORKER) else top_key(name)
             extra[key] = replace(entry, key=key.key(), file=worker.file, written=entry.name)
     return extra
 

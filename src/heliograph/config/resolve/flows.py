@@ -11,6 +11,7 @@ from heliograph.config.messages import ConfigError, ErrorCollector
 from heliograph.config.read.entry import top_key
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import naming, security
+from heliograph.config.resolve.connecting import connecting, retry_backoff
 from heliograph.model import flow
 from heliograph.model.names import AllBut, Matches, NameFilter
 
@@ -23,16 +24,15 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
     pair = (source, target)
     aliases = naming.connector_aliases(settings, pair)
     source_alias = source if aliases is None else aliases[0]
-    clients = {role: security.client(settings, role, pair, errors) for role in security.ROLES}
-    of_source = build_cluster(settings, source, pair, locations.OF_SOURCE, errors)
-    of_target = build_cluster(settings, target, pair, locations.OF_TARGET, errors)
-    of_source = security.secured(of_source, clients[security.SOURCE_ADMIN])
-    of_target = security.secured(of_target, clients[security.TARGET_ADMIN])
+    clients = {role: _client(settings, role, pair, errors) for role in security.ROLES}
+    of_source, of_target = clients[security.SOURCE_ADMIN], clients[security.TARGET_ADMIN]
+    reader, writer = clients[security.SOURCE_CONSUMER], clients[security.TARGET_PRODUCER]
     return flow.Flow(
         source=of_source,
         target=of_target,
-        reader=security.unless_equal(of_source, clients[security.SOURCE_CONSUMER]),
-        writer=security.unless_equal(of_target, clients[security.TARGET_PRODUCER]),
+        reader=reader if reader != of_source else None,
+        writer=writer if writer != of_target else None,
+        retry_backoff=retry_backoff(read.client(locations.OF_READING), read.client(locations.OF_WRITING)),
         parts=read.get(supported.PARTS),
         connector_aliases=aliases,
         policy=naming.policy(settings, pair, source_alias, errors),
@@ -64,10 +64,11 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
             read.get(supported.MM2_GROUP) or read.if_set(supported.GROUP_ID),
             read.get(supported.MM2_STATUS_TOPIC),
         ),
+        flush_offsets_every=read.get(supported.OFFSET_FLUSH_INTERVAL) / 1000,
         reading=_reading(read),
         writing=flow.Writing(
             read.get(supported.MAX_REQUEST_SIZE),
-            read.get(supported.REQUEST_TIMEOUT, locations.OF_WRITING) / 1000,
+            writer.request_timeout,
             read.get(supported.BATCH_SIZE) if read.get(supported.JOIN) == supported.AUTO else 0,
             read.get(supported.COMPILED_CODE) == supported.AUTO,
         ),
@@ -84,6 +85,21 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
     )
 
 
+_CLIENTS = {
+    security.SOURCE_ADMIN: locations.OF_SOURCE,
+    security.SOURCE_CONSUMER: locations.OF_READING,
+    security.TARGET_ADMIN: locations.OF_TARGET,
+    security.TARGET_PRODUCER: locations.OF_WRITING,
+}
+
+
+def _client(settings: Settings, role: str, pair: tuple[str, str], errors: ErrorCollector) -> flow.Cluster:
+    """A cluster of a flow as one of its clients reaches it."""
+    alias = pair[0] if role in (security.SOURCE_ADMIN, security.SOURCE_CONSUMER) else pair[1]
+    cluster = build_cluster(settings, alias, pair, _CLIENTS[role], errors)
+    return security.secured(cluster, security.client(settings, role, pair, errors))
+
+
 def build_cluster(
     settings: Settings,
     alias: str,
@@ -91,7 +107,8 @@ def build_cluster(
     of: tuple[SettingLocation, ...],
     errors: ErrorCollector,
 ) -> flow.Cluster:
-    """A cluster as one of its clients sees it: name and timeout may differ from client to client, addresses do not."""
+    """A cluster as one of its clients sees it, without security: name and timeouts may differ from client to client,
+    addresses do not."""
     address = settings.find(supported.BOOTSTRAP_SERVERS, alias, alias)
     if address is not None and settings.is_known_elsewhere(address):
         return flow.Cluster(alias, ())
@@ -103,11 +120,13 @@ def build_cluster(
             text = f"the cluster {alias} is listed in 'clusters' (line {line}) but has no address"
             errors.add(ConfigError(f"{settings.file}: no {alias}.bootstrap.servers: {text}"))
         return flow.Cluster(alias, ())
+    client = security.Client(settings, pair, of, errors)
     return flow.Cluster(
         alias,
         settings.get(supported.BOOTSTRAP_SERVERS, alias, alias),
-        settings.get(supported.CLIENT_ID, *pair, of),
-        settings.get(supported.REQUEST_TIMEOUT, *pair, of) / 1000,
+        client.get(supported.CLIENT_ID),
+        client.get(supported.REQUEST_TIMEOUT) / 1000,
+        connecting=connecting(client),
     )
 
 
@@ -118,8 +137,11 @@ class _FlowReader:
     target: str
     errors: ErrorCollector
 
-    def get(self, setting: Setting[T], of: tuple[SettingLocation, ...] | None = None) -> T:
-        return self.settings.get(setting, self.source, self.target, of)
+    def get(self, setting: Setting[T]) -> T:
+        return self.settings.get(setting, self.source, self.target)
+
+    def client(self, of: tuple[SettingLocation, ...]) -> security.Client:
+        return security.Client(self.settings, (self.source, self.target), of, self.errors)
 
     def if_set(self, setting: Setting[str]) -> str:
         """'' if it is not in the file: for a default that contains the flow's source."""

@@ -48,8 +48,8 @@ def part_of(config: Config) -> str | None:
 
 def flow_of(connectors: Sequence[Connector], worker: Config, offsets: ConnectOffsets | None) -> PostedFlow:
     """The flow of the connectors of one pair. `worker` are the settings of a worker's file, of which those of its
-    producer and its providers apply; `offsets` is where Connect stores source offsets, unless a connector's own
-    settings say it. Raises `ConfigError`."""
+    producer, its offsets and its providers apply; `offsets` is where Connect stores source offsets, unless a
+    connector's own settings say it. Raises `ConfigError`."""
     target = connectors[0].target
     of_worker = Worker("", {name: FileEntry(0, name, hide(name, value)) for name, value in worker.items()})
     read = ConnectorFile("", list(connectors), for_all(of_worker, target))

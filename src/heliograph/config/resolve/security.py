@@ -68,12 +68,6 @@ def secured(cluster: Cluster, of: Client) -> Cluster:
     return replace(cluster, security=_security(of)) if cluster.bootstrap_servers else cluster
 
 
-def unless_equal(cluster: Cluster, of: Client) -> Cluster | None:
-    """The cluster as another client reaches it; None if that is the same."""
-    other = secured(cluster, of)
-    return None if other == cluster else other
-
-
 def _security(of: Client) -> Security:
     protocol = of.get(supported.SECURITY_PROTOCOL)
     has_tls, has_sasl = _parts(protocol)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from heliograph.config.declare.kinds import REPLICATION_FACTOR, TEXT, Kind, whole
-from heliograph.config.declare.locations import TOP
+from heliograph.config.declare.locations import TOP, top
 from heliograph.config.declare.setting import Setting
 from heliograph.config.declare.supported import (
     BOOTSTRAP_SERVERS,
@@ -23,7 +23,8 @@ from heliograph.config.read.providers import declared_providers
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
 from heliograph.config.read.worker import FOR_CONNECTORS
-from heliograph.config.resolve.security import of_top_level
+from heliograph.config.resolve.connecting import connecting
+from heliograph.config.resolve.security import Client, of_top_level
 from heliograph.model.flow import Cluster
 from heliograph.model.rest_settings import RestOptions, RestSettings
 
@@ -80,6 +81,8 @@ def load_worker(path: str | os.PathLike[str], options: RestOptions = _NO_OPTIONS
     with read.errors:
         security, warnings = of_top_level(read.settings)
         cluster = replace(cluster, security=security)
+    with read.errors:
+        cluster = replace(cluster, connecting=connecting(Client(read.settings, ("", ""), (top(),), read.errors)))
     advertised = read.text("rest.advertised.host.name") or host or "127.0.0.1"
     advertised_port = read.text("rest.advertised.port") or port
     read.errors.raise_collected()

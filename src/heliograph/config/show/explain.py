@@ -16,7 +16,12 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import Deployment
 from heliograph.config.resolve.security import SOURCE_ADMIN, SOURCE_CONSUMER, TARGET_ADMIN, TARGET_PRODUCER
 
-_BY_KIND = {"consumer.": locations.OF_SOURCE, "producer.": locations.OF_WRITING, "admin.": locations.OF_TARGET}
+_BY_ROLE = {
+    SOURCE_CONSUMER: locations.OF_READING,
+    SOURCE_ADMIN: locations.OF_SOURCE,
+    TARGET_ADMIN: locations.OF_TARGET,
+    TARGET_PRODUCER: locations.OF_WRITING,
+}
 
 _BY_CLUSTER = {
     "source.cluster.": (locations.flow("source.cluster."), locations.source(), locations.top()),
@@ -125,17 +130,16 @@ def _role(prefix: str) -> str:
 
 def _reads(setting: Setting[object], prefix: str, of_connectors: bool) -> tuple[SettingLocation, ...]:
     """The locations that apply to the client in question, highest first."""
-    if setting.where is locations.SECURITY and (role := _role(prefix)):
-        return locations.of_security(role, of_connectors)
     if setting.where is locations.ALIAS and prefix:
         return locations.of_alias(prefix.partition(".")[0])
-    for kind, chain in _BY_KIND.items():
-        if prefix.endswith(kind) or (kind == "producer." and prefix == "producer.override."):
-            chosen = tuple(location for location in setting.where.read if location in chain)
-            # Each client of a cluster reads the cluster's name and timeout.
-            if locations.OF_CLUSTER[1] in setting.where.read:
-                return chain
-            return chosen or setting.where.read
+    if role := _role(prefix):
+        if setting.where is locations.SECURITY:
+            return locations.of_security(role, of_connectors)
+        chain = _BY_ROLE[role]
+        # Each client of a cluster reads what the cluster has for all of them.
+        if locations.cluster() in setting.where.read:
+            return chain
+        return tuple(location for location in setting.where.read if location in chain) or setting.where.read
     if prefix in _BY_CLUSTER:
         return _BY_CLUSTER[prefix]
     return tuple(location for location in setting.where.read if not location.prefix) or setting.where.read

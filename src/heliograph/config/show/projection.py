@@ -27,7 +27,8 @@ from heliograph.config.resolve.security import ROLES, TARGET_PRODUCER
 from heliograph.model.connect_records import RUNNING
 from heliograph.model.flow import CHECKPOINT, Flow
 
-_FALLBACKS = (supported.CLIENT_ID.name, supported.REQUEST_TIMEOUT.name)
+_OF_CLUSTERS = (locations.CLIENT_CLUSTER, locations.RECORDS_CLUSTER)
+_FALLBACKS = tuple(name for name, setting in supported.SUPPORTED.items() if setting.where in _OF_CLUSTERS)
 _KINDS = ("consumer.", "producer.", "admin.")
 _OF_CLIENTS = ("source.", "target.", *_KINDS, CONFIG_PROVIDERS.name)
 _NAMES_TOPICS = frozenset({*(setting.name for setting in NAMING), supported.OFFSET_SYNCS_LOCATION.name})
@@ -113,8 +114,10 @@ def _flow_config(settings: Settings, source: str, target: str) -> dict[str, Valu
     } | {name: entry.value for name, entry in _security(settings, source, target).items()}
     for name in _FALLBACKS:
         _fall_back(settings, config, name, source, ("source.consumer.", "consumer."))
-        _fall_back(settings, config, name, target, ("target.admin.", "admin."))
         _fall_back(settings, config, name, target, ("producer.override.",))
+        if supported.SUPPORTED[name].where is locations.CLIENT_CLUSTER:
+            _fall_back(settings, config, name, source, ("source.admin.", "admin."))
+            _fall_back(settings, config, name, target, ("target.admin.", "admin."))
     return config
 
 
