@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from heliograph.copy.budget import Budget, Chunk
 from heliograph.copy.callbacks import Callbacks
-from heliograph.copy.classify import Rules, classify
+from heliograph.copy.classified import Rules
+from heliograph.copy.classify import classify
 from heliograph.copy.counts import SOURCE
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.rate_limiter import RateLimiter
@@ -230,7 +231,8 @@ class Reader:
         if 2 * len(answer.data) < held:  # or a slow partition would keep those of others in memory
             classified.copy_bytes()
             held = len(answer.data)
-        chunk = Chunk(self._budget, held, cursor.mirror.leader)
+        # What is decompressed for good may take many times the memory.
+        chunk = Chunk(self._budget, max(held, classified.size), cursor.mirror.leader)
         must_be_recorded = cursor.take(classified, chunk)
         if classified.problem is not None:
             reason, text = classified.problem
