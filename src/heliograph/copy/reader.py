@@ -114,8 +114,9 @@ class Reader:
             self._ask_leaders()
         wanted = self._session_changes()
         if not self._fetched:
+            is_unused = not self._cursors
             await self._idle()
-            if not self._cursors:  # nothing was fetched meanwhile
+            if is_unused:
                 self._ask_leaders_at = self._next_time_to_ask()
             return
         await self._rate_limiter.wait()
