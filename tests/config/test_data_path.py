@@ -3,6 +3,7 @@
 import pytest
 
 from heliograph.config import ConfigError
+from heliograph.config.show.data_path import data_path
 from heliograph.model.compression import Compression
 from heliograph.model.flow import CONTINUE, FAIL
 
@@ -17,11 +18,14 @@ def test_without_compression_type_batches_keep_their_own() -> None:
 @pytest.mark.parametrize(
     ("lines", "compression"),
     [
-        ("A->B.producer.override.compression.type = lz4\n", Compression(3, 9)),
-        ("B.producer.compression.type = none\n", Compression(0)),
-        ("B.producer.compression.type = snappy\n", Compression(2)),
-        ("B.producer.compression.type = ZSTD\nB.producer.compression.zstd.level = 12\n", Compression(4, 12)),
-        ("B.producer.compression.type = lz4\nA->B.producer.override.compression.type = gzip\n", Compression(1, -1)),
+        ("A->B.producer.override.compression.type = lz4\n", Compression("lz4", 9)),
+        ("B.producer.compression.type = none\n", Compression("none")),
+        ("B.producer.compression.type = snappy\n", Compression("snappy")),
+        ("B.producer.compression.type = ZSTD\nB.producer.compression.zstd.level = 12\n", Compression("zstd", 12)),
+        (
+            "B.producer.compression.type = lz4\nA->B.producer.override.compression.type = gzip\n",
+            Compression("gzip", -1),
+        ),
     ],
 )
 def test_the_data_producers_compression_acts_where_it_is_set(lines: str, compression: Compression) -> None:
@@ -57,6 +61,16 @@ def test_the_rack_is_that_of_the_consumer_of_the_source() -> None:
     assert flow("A.consumer.client.rack = eu-1a \n").reading.rack == "eu-1a"
     assert flow("A->B.consumer.client.rack = eu-1b\n").reading.rack == "eu-1b"
     assert flow("B.consumer.client.rack = eu-1a\n").reading.rack == ""
+
+
+def test_only_what_is_set_is_shown() -> None:
+    assert data_path(flow()) == []
+    lines = "B.producer.compression.type = zstd\nA.consumer.client.rack = eu-1a\nerrors.tolerance = all\n"
+    assert data_path(flow(lines)) == [
+        ("compression", "zstd, for batches of another type"),
+        ("fetched from", "replicas in rack eu-1a, where leaders name one"),
+        ("refused records", "to the dead-letter topic"),
+    ]
 
 
 def test_tolerated_errors_are_parked_unless_the_file_says_what_becomes_of_refused_records() -> None:

@@ -19,7 +19,7 @@ from copying.simulation.network import DELAYED, LOST_AFTER, LOST_BEFORE
 from copying.simulation.oracle import History, check_any_time, check_refused, check_settled
 from copying.simulation.world import LEDGER, MIRROR, Choices, World
 from heliograph.model import columns, pages
-from heliograph.model.compression import Compression
+from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.model.flow import CONTINUE, FAIL, Policies
 from heliograph.wire.errors import MESSAGE_TOO_LARGE
 
@@ -79,7 +79,7 @@ class Schedules(RuleBasedStateMachine):
         self.hazards = hazards
         policies = Policies(data_loss=data_loss, foreign_writer=foreign)
         rack = "rack" if seed % 3 == 0 else ""
-        compression = Compression(seed // 5 % 5) if seed % 5 == 0 else None
+        compression = Compression(COMPRESSION_TYPES[seed // 5 % 5]) if seed % 5 == 0 else None
         self.world = World(Choices(seed, fetch, join, seed % 2 == 0, may_raise, policies, rack, compression))
         if seed % 4 > 1:  # the ledger works with columns of intervals, however few there are
             self.patches.setattr(columns, "_MANY", 1)

@@ -153,7 +153,7 @@ def test_records_offsets_and_gaps_of_any_log_stay(
 ) -> None:
     data, aborted, seen = _log(steps, 10)
     rules = Rules(join_up_to=join_up_to, max_batch_bytes=limit, parks=True, preserve_offsets=preserves)
-    asked = replace(rules, compression=Compression(codec), split_over=join_up_to or 900_000)
+    asked = replace(rules, compression=Compression(COMPRESSION_TYPES[codec]), split_over=join_up_to or 900_000)
     plain, recoded = (classify(data, 10 + skipped, -1, either, aborted) for either in (rules, asked))
     assert recoded.problem is None
     left_out = {left_out.record.offset for left_out in recoded.left_out}
@@ -172,7 +172,7 @@ def test_records_offsets_and_gaps_of_any_log_stay(
 
 
 def _asked(codec: int, level: int | None = None) -> Rules:
-    return Rules(compression=Compression(codec, level))
+    return Rules(compression=Compression(COMPRESSION_TYPES[codec], level))
 
 
 def test_without_the_setting_every_batch_keeps_its_compression_and_its_bytes() -> None:
@@ -230,7 +230,9 @@ def test_a_single_record_that_is_too_large_only_without_its_compression_is_refus
     classified = classify(_batch(_records(0, 1, 50_000), GZIP), 0, -1, rules)
     assert classified.problem is not None
     assert classified.problem[0] == "too-large"
-    classified = classify(_batch(_records(0, 1, 50_000)), 0, -1, replace(rules, compression=Compression(LZ4)))
+    classified = classify(
+        _batch(_records(0, 1, 50_000)), 0, -1, replace(rules, compression=Compression(COMPRESSION_TYPES[LZ4]))
+    )
     assert _copied(classified) == _records(0, 1, 50_000)
 
 

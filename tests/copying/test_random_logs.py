@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from copying.lease import copy, only, settled
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
-from heliograph.model.compression import Compression
+from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.model.flow import Flow, KeptOffsets, Reading, Writing
 from heliograph.model.names import NameFilter
 from heliograph.wire.cluster import ClusterClient
@@ -123,7 +123,11 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
         only(pair.flow(), topic),
         kept_offsets=KeptOffsets(NameFilter((".*",)) if keep else None),
         reading=Reading(max_partition_fetch_bytes=fetch),
-        writing=Writing(join_up_to=join, compiled=compiled, compression=None if codec is None else Compression(codec)),
+        writing=Writing(
+            join_up_to=join,
+            compiled=compiled,
+            compression=None if codec is None else Compression(COMPRESSION_TYPES[codec]),
+        ),
     )
     for stop in stops:
         copy(flow, _copied_more_than(stop))

@@ -2,7 +2,7 @@
 
 from heliograph.copy.classified import COMPRESSION, Classified, LeftOut, OutgoingBatch, Rules
 from heliograph.copy.open_batch import OpenBatch
-from heliograph.model.compression import Compression
+from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.wire.batches import BadBatch, Batch
 from heliograph.wire.recode import LZ4, NONE, ZSTD, DecodedRecord, codec_of, records_of
 from heliograph.wire.recompress import compressed
@@ -19,7 +19,7 @@ class RecordTooLarge(Exception):
 def compression_of(rules: Rules) -> Compression | None:
     """The compression that is asked for, or one that the target knows."""
     is_unknown = rules.compression is not None and rules.compression.codec == ZSTD and not rules.zstd
-    return Compression(LZ4) if is_unknown else rules.compression
+    return Compression(COMPRESSION_TYPES[LZ4]) if is_unknown else rules.compression
 
 
 class Output:

@@ -13,7 +13,7 @@ from heliograph.config.read.entry import top_key
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import security
 from heliograph.model import flow
-from heliograph.model.compression import COMPRESSION_TYPES, Compression
+from heliograph.model.compression import Compression
 from heliograph.model.names import AllBut, Matches, NameFilter
 from heliograph.model.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
@@ -215,7 +215,7 @@ def _compression(read: _FlowReader) -> Compression | None:
     if not name:
         return None
     level = supported.COMPRESSION_LEVELS.get(name)
-    return Compression(COMPRESSION_TYPES.index(name), None if level is None else read.get(level))
+    return Compression(name, None if level is None else read.get(level))
 
 
 def _on_refused_record(read: _FlowReader) -> str:
