@@ -17,7 +17,7 @@ from heliograph.copy.target_limits import TargetLimits
 from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.wire.batches import HEADER, Batch, mirror_header, split
 from heliograph.wire.kernels import loading
-from heliograph.wire.recode import GZIP, LZ4, NONE, ZSTD, DecodedRecord, codec_of, records_of
+from heliograph.wire.recode import GZIP, LZ4, NONE, ZSTD, DecodedRecord, codec_of, compress, records_of
 from heliograph.wire.recompress import decompressed_parts
 
 _CODECS = range(len(COMPRESSION_TYPES))
@@ -160,7 +160,11 @@ def test_records_offsets_and_gaps_of_any_log_stay(
     expected = [record for record in seen if record.offset >= 10 + skipped and record.offset not in left_out]
     assert _copied(recoded) == expected
     assert (recoded.next_source, recoded.epoch) == (plain.next_source, plain.epoch)
-    assert _codecs(recoded) <= {codec}
+    for outgoing in recoded.outgoing:
+        if codec_of(outgoing.batch) != codec:  # compressed, it would be larger
+            assert codec_of(outgoing.batch) == NONE
+            records = bytes(outgoing.batch.records)
+            assert len(compress(records, codec)) >= len(records)
     assert [list(records_of(batch)) for batch in recoded.aborted] == [
         list(records_of(batch)) for batch in plain.aborted
     ]
@@ -234,6 +238,13 @@ def test_a_single_record_that_is_too_large_only_without_its_compression_is_refus
         _batch(_records(0, 1, 50_000)), 0, -1, replace(rules, compression=Compression(COMPRESSION_TYPES[LZ4]))
     )
     assert _copied(classified) == _records(0, 1, 50_000)
+
+
+def test_a_batch_that_compression_makes_larger_stays_without_it() -> None:
+    record = _records(0, 1)[0]._replace(value=Random(1).randbytes(100_000))
+    data = _batch([record])
+    rules = replace(_asked(LZ4), max_batch_bytes=len(data))
+    assert _bytes(classify(data, 0, -1, rules)) == data
 
 
 def test_zstd_is_lz4_for_a_target_that_does_not_know_it() -> None:

@@ -55,9 +55,11 @@ def _batch_at(data: memoryview, at: int) -> Batch | None:
 
 
 def compressed(batch: Batch, compression: Compression) -> Batch:
-    """An uncompressed batch with this compression. Its checksum is not valid: the header that is sent comes from
-    `mirror_header`."""
+    """An uncompressed batch with this compression, unless that would make it larger. Its checksum is not valid: the
+    header that is sent comes from `mirror_header`."""
     records = compress(bytes(batch.records), compression.codec, compression.level)
+    if len(records) >= len(batch.records):
+        return batch
     data = _with_codec(batch, compression.codec, len(records))
     data += records
     return one_batch(memoryview(data))._replace(base_offset=batch.base_offset, leader_epoch=batch.leader_epoch)
