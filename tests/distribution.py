@@ -10,6 +10,7 @@ _TOGETHER = {
         "test_brokers.py",
         "test_foreign_writers.py",
         "test_moving_leaders.py",
+        "test_nearest_replica.py",
         "test_recreated_topics.py",
         "test_unclean_elections.py",
     ),

@@ -184,7 +184,7 @@ def test_a_source_clusters_settings_for_clients_are_its_own(tmp_path: Path) -> N
             "  metricsConfig: {type: jmxPrometheusExporter}\n",
             "spec.metricsConfig is ignored: Heliograph serves its metrics",
         ),
-        ("  rack: {topologyKey: zone}\n", "spec.rack is ignored: this version does not choose replicas"),
+        ("  rack: {topologyKey: zone}\n", "spec.rack is ignored: Strimzi reads the rack from the node"),
     ],
 )
 def test_fields_about_pods_are_noted(tmp_path: Path, added: str, says: str) -> None:

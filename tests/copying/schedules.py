@@ -19,6 +19,7 @@ from copying.simulation.network import DELAYED, LOST_AFTER, LOST_BEFORE
 from copying.simulation.oracle import History, check_any_time, check_refused, check_settled
 from copying.simulation.world import LEDGER, MIRROR, Choices, World
 from heliograph.model import columns, pages
+from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.model.flow import CONTINUE, FAIL, Policies
 from heliograph.wire.errors import MESSAGE_TOO_LARGE
 
@@ -77,7 +78,9 @@ class Schedules(RuleBasedStateMachine):
     ) -> None:
         self.hazards = hazards
         policies = Policies(data_loss=data_loss, foreign_writer=foreign)
-        self.world = World(Choices(seed, fetch, join, seed % 2 == 0, may_raise, policies))
+        rack = "rack" if seed % 3 == 0 else ""
+        compression = Compression(COMPRESSION_TYPES[seed // 5 % 5]) if seed % 5 == 0 else None
+        self.world = World(Choices(seed, fetch, join, seed % 2 == 0, may_raise, policies, rack, compression))
         if seed % 4 > 1:  # the ledger works with columns of intervals, however few there are
             self.patches.setattr(columns, "_MANY", 1)
             self.patches.setattr(pages, "PAGE", 3)
@@ -144,6 +147,19 @@ class Schedules(RuleBasedStateMachine):
                     self.history.origins[record.value] = log.end
                     log.write([record.timestamp], [record.value])
         self._write(sizes, _NOW)
+
+    @precondition(lambda self: self.world.choices.rack)
+    @rule()
+    def replicate(self) -> None:
+        self.world.follower.replicate()
+
+    @precondition(lambda self: self.world.choices.rack and self.world.running and RECREATION not in self.hazards)
+    @rule(sizes=_sizes, seconds=st.sampled_from([0.05, 2.0]))
+    def lose_follower(self, sizes: list[int], seconds: float) -> None:
+        """For a while: what is written meanwhile is read from the leader, and the follower does not have it later."""
+        self.world.network.cut(self.world.follower)
+        self._write(sizes, _NOW)
+        self.world.run(seconds)
 
     # --- the target -----------------------------------------------------------------------------------------------
 

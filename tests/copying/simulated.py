@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from heliograph.copy.candidate import Candidate
-from heliograph.copy.classify import Rules, classify
+from heliograph.copy.classified import Rules
+from heliograph.copy.classify import classify
 from heliograph.copy.consumer_view import records_in
 from heliograph.copy.cursor import Cursor
 from heliograph.copy.log_access import Batches, BothLogs

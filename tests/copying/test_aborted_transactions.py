@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from copying.simulation.batches import Producer
 from copying.simulation.log import Log
-from heliograph.copy.classify import Rules, classify
+from heliograph.copy.classified import Rules
+from heliograph.copy.classify import classify
 from heliograph.copy.consumer_view import records_in
 from heliograph.wire.kernels import loading
 

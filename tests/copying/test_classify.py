@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from heliograph.copy.classify import Classified, Rules, classify
+from heliograph.copy.classified import Classified, Rules
+from heliograph.copy.classify import classify
 from heliograph.wire.batches import mirror_header, split
 from heliograph.wire.kernels import loading
 from heliograph.wire.recode import Builder, DecodedRecord, records_of

@@ -4,7 +4,7 @@ import pytest
 
 from fake_clock import FakeClock
 from heliograph.copy.budget import Budget, Chunk
-from heliograph.copy.classify import Classified, LeftOut, OutgoingBatch
+from heliograph.copy.classified import Classified, LeftOut, OutgoingBatch
 from heliograph.copy.cursor import Cursor, ResumePoint
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position

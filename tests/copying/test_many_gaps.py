@@ -5,7 +5,8 @@ import random
 import pytest
 
 from copying.simulation.log import Log
-from heliograph.copy.classify import Rules, classify
+from heliograph.copy.classified import Rules
+from heliograph.copy.classify import classify
 from heliograph.copy.consumer_view import records_in
 from heliograph.copy.write_ahead import plan_of
 from heliograph.model.columns import Columns

@@ -2,7 +2,7 @@
 
 Batches of all codecs and sizes, thin ones among them; transactions that commit or abort, between plain records;
 holes from real compaction; times from 1970 to the far future, or stamped on arrival; logs that begin anywhere; leases
-that end anywhere. With or without the source's own offsets on the mirror.
+that end anywhere. With or without the source's own offsets on the mirror, and a compression type for it.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from copying.lease import copy, only, settled
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
+from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.model.flow import Flow, KeptOffsets, Reading, Writing
 from heliograph.model.names import NameFilter
 from heliograph.wire.cluster import ClusterClient
@@ -82,6 +83,7 @@ def _play(pair: Pair, topic: str, producers: Any, steps: list[Plain | Transactio
     fetch=st.sampled_from([700, 5000, 1 << 20]),
     join=st.sampled_from([0, 1000, 1 << 17]),
     compiled=st.booleans(),
+    codec=st.none() | st.integers(0, 4),
     stops=st.lists(st.integers(0, 60), max_size=3),
     gone=st.just(0) | st.integers(0, 100),
     keep=st.booleans(),
@@ -95,6 +97,7 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
     fetch: int,
     join: int,
     compiled: bool,
+    codec: int | None,
     stops: list[int],
     gone: int,
     keep: bool,
@@ -120,7 +123,11 @@ def test_a_mirror_is_what_a_plain_consumer_of_the_source_reads(
         only(pair.flow(), topic),
         kept_offsets=KeptOffsets(NameFilter((".*",)) if keep else None),
         reading=Reading(max_partition_fetch_bytes=fetch),
-        writing=Writing(join_up_to=join, compiled=compiled),
+        writing=Writing(
+            join_up_to=join,
+            compiled=compiled,
+            compression=None if codec is None else Compression(COMPRESSION_TYPES[codec]),
+        ),
     )
     for stop in stops:
         copy(flow, _copied_more_than(stop))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.topics import Clusters
+from faults.topics import RACKS, Clusters
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from logs import Log, Pair
 
@@ -13,7 +13,9 @@ from logs import Log, Pair
 def threes() -> Iterator[Clusters]:
     with Sandbox() as sandbox:
         settings = {"min.insync.replicas": "1", "log.cleaner.backoff.ms": "300"}
-        spec = ClusterSpec(brokers=3, settings=settings, fast_start=True, heap_mb=192)
+        # For clients that say in which rack they are; leaders serve all others.
+        settings["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+        spec = ClusterSpec(brokers=3, settings=settings, fast_start=True, heap_mb=192, racks=RACKS)
         a, b = sandbox.start({"A": spec, "B": spec})
         yield a, b
 

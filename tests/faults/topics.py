@@ -15,6 +15,7 @@ from waiting import until
 
 Clusters = tuple[SandboxCluster, SandboxCluster]
 Reported = tuple[list[tuple[int, str, int, int]], list[tuple[int, str, int, int, int]]]
+RACKS = ("r1", "r2", "r3")  # of brokers 1, 2 and 3
 STRICT = Policies(FAIL, FAIL, FAIL, FAIL)
 LENIENT = Policies(CONTINUE, CONTINUE, CONTINUE, CONTINUE)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.copy.classify import OutgoingBatch
+from heliograph.copy.classified import OutgoingBatch
 from heliograph.copy.write_ahead import plan_of
 from heliograph.model import columns
 from heliograph.model.columns import Columns, columns_of, from_json, to_json

@@ -22,7 +22,7 @@ def _partition(number: int, records: bytes | None, aborted: list[tuple[int, int]
         last_stable_offset=fields.pop("stable", 90),
         log_start_offset=5,
         aborted_transactions=None if aborted is None else transactions,
-        preferred_read_replica=-1,
+        preferred_read_replica=fields.pop("replica", -1),
         records=records,
         **fields,
     )
@@ -33,7 +33,7 @@ def test_every_version_is_decoded(version: int) -> None:
     diverged = {"diverging_epoch": _PARTITION.EpochEndOffset(epoch=3, end_offset=44)} if version >= 12 else {}
     topics = {
         "orders": [_partition(0, b"a" * 300, [(9, 7), (10, 8)]), _partition(1, b"", None, error=3, stable=-1)],
-        "grün": [_partition(7, None, [], **diverged)],
+        "grün": [_partition(7, None, [], replica=2 if version >= 11 else -1, **diverged)],
     }
     message = FetchResponse(
         throttle_time_ms=1500,
@@ -47,10 +47,11 @@ def test_every_version_is_decoded(version: int) -> None:
     answer = decode(memoryview(frame), version, _IDS)
     assert (answer.throttled, answer.error, answer.session) == ((1.5, 70, 77) if version >= 7 else (1.5, 0, 0))
     start, size = 5 if version >= 5 else -1, len(frame)
+    replica = 2 if version >= 11 else -1
     assert answer.partitions == [
         Fetched("orders", 0, 0, 90, start, memoryview(b"a" * 300), ((9, 7), (10, 8)), None, 1 << 40, size),
         Fetched("orders", 1, 3, 1 << 40, start, memoryview(b""), (), None, 1 << 40, size),
-        Fetched("grün", 7, 0, 90, start, memoryview(b""), (), 44 if version >= 12 else None, 1 << 40, size),
+        Fetched("grün", 7, 0, 90, start, memoryview(b""), (), 44 if version >= 12 else None, 1 << 40, size, replica),
     ]
     assert answer.partitions[0].data.obj is frame
 

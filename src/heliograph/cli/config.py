@@ -21,6 +21,7 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.show.convert import CONNECT, PROPERTIES, STRIMZI, bare_secrets, convert
+from heliograph.config.show.data_path import data_path
 from heliograph.config.show.explain import ExplainedValue, Explanation, explain
 from heliograph.config.show.outline import addresses, class_name, outline
 from heliograph.model.flow import CHECKPOINT, DEFAULT_CONFIG_PROPERTIES_EXCLUDE, HEARTBEAT, SOURCE, Cluster, Flow
@@ -162,6 +163,7 @@ def _flow(flow: Flow, paused: Collection[str]) -> list[str]:
             ("offset syncs", _offset_syncs(flow)),
             ("work in pieces", f"{flow.tasks_max} at most"),
             ("aborted records", "left out" if flow.reading.committed_only else "copied"),
+            *data_path(flow),
         ]
     if CHECKPOINT in flow.parts:
         rows += [

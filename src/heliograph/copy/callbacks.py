@@ -12,6 +12,9 @@ class Callbacks(Protocol):
     def resumed(self, cursors: Sequence[Cursor]) -> None:
         """These cursors have a position, and may be read."""
 
+    def moved(self, cursor: Cursor) -> None:
+        """The cursor is fetched from another broker from now on."""
+
     def changed(self, cursor: Cursor) -> None:
         """Something that progress reports contain has changed."""
 

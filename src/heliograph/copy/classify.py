@@ -8,6 +8,7 @@
 | is larger than the mirror takes                              | re-encoded, as several batches                        |
 | is compressed with zstd for a target that does not know it   | re-encoded, with lz4                                  |
 | is small, and has neighbours                                 | joined with them                                      |
+| has another compression than `compression.type` asks for     | decompressed, joined with its neighbours, compressed  |
 | is a transaction's marker, empty, or from an aborted one     | left out; with read_uncommitted, only the first two   |
 
 Where a mirror has the source's offsets (`Rules.preserve_offsets`), no batch spans a gap, and the batches of aborted
@@ -17,101 +18,33 @@ Neighbours that are re-encoded go into one batch, up to `batch.size`. Only what 
 nothing waits for more.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
+from heliograph.copy.classified import (
+    COMPRESSION,
+    HOLES,
+    NO_ZSTD,
+    OLD_FORMAT,
+    OVERLAP,
+    REFUSED,
+    STAMPED,
+    THIN,
+    TOO_LARGE,
+    Classified,
+    LeftOut,
+    OutgoingBatch,
+    Rules,
+)
 from heliograph.copy.open_batch import OpenBatch
+from heliograph.copy.output import Output, RecordTooLarge, compression_of
 from heliograph.wire.aborted import AbortedTransactions
 from heliograph.wire.batches import BadBatch, Batch, batch_at
 from heliograph.wire.joining import THIN as _THIN
 from heliograph.wire.joining import Joiner, JoinRules
-from heliograph.wire.recode import LZ4, ZSTD, DecodedRecord, codec_of, records_of
+from heliograph.wire.recode import ZSTD, codec_of, records_of
+from heliograph.wire.recompress import decompressed_parts
 
-# Why a batch was re-encoded, in a word each.
-HOLES, OVERLAP, STAMPED, OLD_FORMAT = "holes", "overlap", "stamped", "old-format"
-TOO_LARGE, REFUSED, NO_ZSTD, THIN = "too-large", "refused", "no-zstd", "thin"
 _JOIN_REASONS = (THIN, STAMPED, HOLES, OVERLAP)  # by number, see wire.kernels.joining
-REENCODE_REASONS = (HOLES, OVERLAP, STAMPED, OLD_FORMAT, TOO_LARGE, REFUSED, NO_ZSTD, THIN)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the mirror takes. `max_batch_bytes` is its limit for batches, 0 if not known to matter."""
-
-    committed_only: bool = True
-    join_up_to: int = 900_000
-    compiled: bool = True  # use compiled code, where it is there
-    max_batch_bytes: int = 0
-    zstd: bool = True
-    parks: bool = False  # records that the mirror cannot take are parked instead of stopping the partition
-    send_singly_until: int = 0  # records before this source offset go one by one
-    preserve_offsets: bool = False  # the mirror has the source's offsets
-
-
-@dataclass(slots=True, eq=False)
-class OutgoingBatch:
-    """A batch to be appended and where its records come from: `runs` are (first source offset, count)."""
-
-    batch: Batch
-    runs: Sequence[tuple[int, int]]
-    next_source: int  # everything before it is copied or left out when this batch has landed
-    epoch: int  # leader epoch of the last batch before that
-    reencode_reason: str = ""  # empty if it is as it was fetched; of several reasons, that of its first batch
-    is_copied: bool = False  # its bytes were copied out of the response
-
-    @property
-    def is_reencoded(self) -> bool:
-        return bool(self.reencode_reason)
-
-    @property
-    def has_own_bytes(self) -> bool:
-        """Whether it does not keep the response in memory."""
-        return self.is_copied or self.is_reencoded
-
-    @property
-    def source_offset(self) -> int:
-        return self.runs[0][0]
-
-    @property
-    def count(self) -> int:
-        return self.batch.count
-
-    @property
-    def size(self) -> int:
-        return self.batch.size
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A record that the mirror cannot take, and why."""
-
-    record: DecodedRecord
-    why: str
-
-
-@dataclass(slots=True)
-class Classified:
-    outgoing: list[OutgoingBatch] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
-    aborted: list[Batch] = field(default_factory=list)
-    next_source: int = 0
-    epoch: int = -1
-    problem: tuple[str, str] | None = None  # at next_source: a keyword and a sentence
-
-    def copy_bytes(self) -> None:
-        """Keep nothing of the response that the batches were received in."""
-        for outgoing in self.outgoing:
-            if not outgoing.has_own_bytes:
-                outgoing.batch, outgoing.is_copied = outgoing.batch.with_own_bytes(), True
-        self.aborted = [batch.with_own_bytes() for batch in self.aborted]
-
-
-class _TooLarge(Exception):
-    """A record that is too large for any batch that the mirror takes."""
-
-    def __init__(self, offset: int, text: str) -> None:
-        self.offset = offset
-        super().__init__(text)
 
 
 def classify(
@@ -133,7 +66,7 @@ def classify(
         work.flush()  # what came before is good
         if problem is not None:
             work.out.problem, work.out.next_source = problem, work.done
-    except _TooLarge as error:
+    except RecordTooLarge as error:
         work.out.problem = "too-large", str(error)
         work.out.next_source = error.offset
     return work.out
@@ -152,10 +85,22 @@ class _Work:
         # Where records may be refused or must be sent singly, or sizes matter, each record is looked at.
         self._adds_whole_batches = not (refused_records or rules.send_singly_until or rules.max_batch_bytes)
         self._may_join = bool(rules.join_up_to) and not (refused_records or rules.send_singly_until)
+        self._output = Output(out, rules)
+        self._compression = compression_of(rules)
+        self._is_decompressed = False  # the batches that are taken now
         self._open: OpenBatch | None = None
         self.done = out.next_source
 
     def take_all(self, data: memoryview) -> None:
+        if self._compression is None:
+            self._take_part(data)
+            return
+        for part in decompressed_parts(data, self._compression.codec):
+            self._is_decompressed = part.obj is not data.obj
+            self._take_part(part)
+            self.flush()
+
+    def _take_part(self, data: memoryview) -> None:
         rules = self._rules
         joiner = Joiner(
             data, JoinRules(rules.join_up_to, rules.max_batch_bytes, rules.preserve_offsets, rules.compiled)
@@ -180,7 +125,7 @@ class _Work:
         made = joined.batch
         self.done, self.out.epoch = joined.next_source, made.leader_epoch
         why = _JOIN_REASONS[joined.why]
-        self._emit(OutgoingBatch(made, joined.runs, self.done, made.leader_epoch, why))
+        self._output.add(OutgoingBatch(made, joined.runs, self.done, made.leader_epoch, why))
         return joined.end
 
     def _take(self, batch: Batch) -> None:
@@ -238,12 +183,11 @@ class _Work:
 
     def _send(self, batch: Batch) -> None:
         self.flush()
-        self._emit(OutgoingBatch(batch, ((batch.base_offset, batch.count),), batch.next_offset, batch.leader_epoch))
+        runs, why = ((batch.base_offset, batch.count),), COMPRESSION if self._is_decompressed else ""
+        self._output.add(OutgoingBatch(batch, runs, batch.next_offset, batch.leader_epoch, why))
 
     def _recode(self, batch: Batch, why: str) -> None:
-        codec = codec_of(batch)
-        if codec == ZSTD and not self._rules.zstd:
-            codec = LZ4
+        codec = self._output.codec_for(batch)
         if self._rules.preserve_offsets and self._open is not None and not self._open.reaches(batch.base_offset):
             self.flush()
         current = self._open
@@ -251,7 +195,7 @@ class _Work:
             self.flush()
             current = None
         if current is None:
-            current = self._open = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+            current = self._open = self._output.new_batch(codec, batch.leader_epoch, why)
         whole = batch.dense or not self._rules.preserve_offsets
         if (
             batch.magic == 2
@@ -273,8 +217,8 @@ class _Work:
                 or (current.runs and current.runs[0][0] < self._rules.send_singly_until)
                 or not current.add(record)
             ):
-                self._close(current, record.offset)
-                current = self._open = OpenBatch(codec, self._rules.max_batch_bytes, batch.leader_epoch, why)
+                self._output.close(current, record.offset)
+                current = self._open = self._output.new_batch(codec, batch.leader_epoch, why)
                 current.add(record)
             current.epoch = batch.leader_epoch
         current.next_source, current.epoch = batch.next_offset, batch.leader_epoch
@@ -282,7 +226,7 @@ class _Work:
     def _skip(self, batch: Batch) -> None:
         """Leave a batch out: what came before it now reaches past it."""
         if self._rules.preserve_offsets and batch.count and not batch.control:
-            self.out.aborted.append(batch)
+            self.out.aborted.append(self._output.compressed(batch))
         if self._open is not None and self._open.builder.count:
             self._open.next_source, self._open.epoch = batch.next_offset, batch.leader_epoch
         elif self.out.outgoing:
@@ -293,37 +237,4 @@ class _Work:
         """Close the batch that is being joined."""
         if self._open is not None:
             current, self._open = self._open, None
-            self._close(current, current.next_source)
-
-    def _close(self, current: OpenBatch, next_source: int) -> None:
-        self.out.next_source = max(self.out.next_source, next_source)
-        if not current.builder.count:
-            return
-        batch = current.builder.build(current.runs[0][0], current.epoch)
-        if not self._rules.max_batch_bytes or batch.size <= self._rules.max_batch_bytes:
-            runs = tuple((first, count) for first, count in current.runs)
-            self._emit(OutgoingBatch(batch, runs, next_source, current.epoch, current.why))
-            return
-        records = list(records_of(batch))
-        offsets = [first + number for first, count in current.runs for number in range(count)]
-        originals = [record._replace(offset=offset) for record, offset in zip(records, offsets, strict=True)]
-        if len(originals) == 1:
-            self._too_large(originals[0], batch.size, next_source)
-            return
-        half = len(originals) // 2
-        for part, until in ((originals[:half], originals[half].offset), (originals[half:], next_source)):
-            smaller = OpenBatch(current.codec, self._rules.max_batch_bytes, current.epoch, current.why)
-            for record in part:
-                smaller.add(record)
-            self._close(smaller, until)
-
-    def _too_large(self, record: DecodedRecord, size: int, next_source: int) -> None:
-        text = f"the record needs a batch of {size} bytes; the mirror takes {self._rules.max_batch_bytes} at most"
-        if not self._rules.parks:
-            raise _TooLarge(record.offset, text)
-        self.out.left_out.append(LeftOut(record, text))
-        self.out.next_source = max(self.out.next_source, next_source)
-
-    def _emit(self, outgoing: OutgoingBatch) -> None:
-        self.out.outgoing.append(outgoing)
-        self.out.next_source = max(self.out.next_source, outgoing.next_source)
+            self._output.close(current, current.next_source)

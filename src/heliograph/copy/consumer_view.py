@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 
-from heliograph.copy.classify import Classified, OutgoingBatch, Rules, classify
+from heliograph.copy.classified import Classified, OutgoingBatch, Rules
+from heliograph.copy.classify import classify
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import split
 from heliograph.wire.cluster import ClusterClient, Topic

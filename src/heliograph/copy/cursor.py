@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.copy.budget import Chunk
-from heliograph.copy.classify import Classified, OutgoingBatch
+from heliograph.copy.classified import Classified, OutgoingBatch
 from heliograph.copy.gap_fill import GapFill
 from heliograph.copy.offset_layout import Gap, Step, lay_out, plan_of_layout
 from heliograph.copy.partition_logs import MirrorLog, SourceLog

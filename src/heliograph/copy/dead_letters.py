@@ -5,7 +5,7 @@ They are written before the copier continues without them. After a crash in betw
 
 from collections.abc import Sequence
 
-from heliograph.copy.classify import LeftOut
+from heliograph.copy.classified import LeftOut
 from heliograph.model.flow import Flow
 from heliograph.model.internal_topics import dead_letters_topic
 from heliograph.model.partitions import MirrorPartition

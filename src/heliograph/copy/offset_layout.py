@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from heliograph.copy.classify import Classified, OutgoingBatch
+from heliograph.copy.classified import Classified, OutgoingBatch
 from heliograph.model.intervals import Interval
 from heliograph.wire.batches import Batch
 

@@ -4,10 +4,10 @@ from heliograph.wire.recode import Builder, DecodedRecord
 
 
 class OpenBatch:
-    def __init__(self, codec: int, max_batch_bytes: int, epoch: int, why: str) -> None:
+    def __init__(self, codec: int, level: int | None, max_batch_bytes: int, epoch: int, why: str) -> None:
         self.codec = codec
         self.why = why
-        self.builder = Builder(codec, max_batch_bytes)
+        self.builder = Builder(codec, max_batch_bytes, level)
         self.runs: list[list[int]] = []
         self.next_source = 0
         self.epoch = epoch

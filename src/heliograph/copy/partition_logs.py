@@ -3,15 +3,28 @@
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from heliograph.copy.offset_layout import Gap, Step
 from heliograph.model.intervals import Intervals
 from heliograph.wire.cluster import NO_ID, id_text
 
 
+class FetchFrom(NamedTuple):
+    """Where records are fetched: from a leader; from a leader with our rack, which may name a replica in that rack; or
+    from that replica (KIP-392)."""
+
+    node: int
+    with_rack: bool = True
+
+
+_NOWHERE = FetchFrom(-1)
+
+
 @dataclass(slots=True)
 class SourceLog:
     leader: int = -1
+    fetch_from: FetchFrom = _NOWHERE
     topic_id: uuid.UUID = NO_ID
     start: int = 0
     end: int = -1  # as readers see it
@@ -26,6 +39,23 @@ class SourceLog:
 
     def locate(self, leader: int, topic_id: uuid.UUID, end: int) -> None:
         self.leader, self.topic_id, self.end = leader, topic_id, end
+        self.ask_leader()
+
+    @property
+    def is_read_from_follower(self) -> bool:
+        return self.fetch_from.node != self.leader
+
+    def ask_leader(self) -> None:
+        """Fetch from the leader, which may name a nearer replica."""
+        self.fetch_from = FetchFrom(self.leader)
+
+    def read_from(self, replica: int) -> None:
+        """Fetch from this replica, as the leader says."""
+        self.fetch_from = FetchFrom(replica)
+
+    def avoid_followers(self) -> None:
+        """Fetch from the leader only."""
+        self.fetch_from = FetchFrom(self.leader, with_rack=False)
 
     def resume(self, start: int, fetch_at: int, fetch_epoch: int) -> None:
         self.start, self.truncated_at = start, None
@@ -33,6 +63,10 @@ class SourceLog:
 
     def observe(self, start: int, end: int, high_watermark: int) -> bool:
         """Apply what a fetch response says about the log. Returns whether its end has moved."""
+        if self.is_read_from_follower:
+            # A follower lags, and deletes old segments by itself: it knows of no later end, and its start is not the
+            # log's.
+            start, end, high_watermark = self.start, max(end, self.end), max(high_watermark, self.high_watermark)
         moved = (self.end, self.high_watermark) != (end, high_watermark)
         self.end, self.high_watermark = end, high_watermark
         self.start = max(self.start, start)

@@ -14,6 +14,7 @@ from heliograph.copy.leader_refresh import refresh_leaders
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.ledger_writer import LedgerWriter
+from heliograph.copy.partition_logs import FetchFrom
 from heliograph.copy.position import not_kept
 from heliograph.copy.progress_reporter import ProgressReporter
 from heliograph.copy.rate_limiter import RateLimiter
@@ -57,7 +58,7 @@ class Pipeline:
         self._gap_filler = GapFiller(target, lease_transactional_id_prefix(flow.name, work.number), clock, self)
         self._resumer = Resumer(flow, source, target, self._ledger, self._gap_filler, self)
         self._fills_gaps = False
-        self._readers: dict[int, Reader] = {}
+        self._readers: dict[FetchFrom, Reader] = {}
         self._writers: dict[int, Writer] = {}
 
     def start(self, cursors: Callable[[], Sequence[Cursor]]) -> None:
@@ -84,8 +85,11 @@ class Pipeline:
 
     def resumed(self, cursors: Sequence[Cursor]) -> None:
         for cursor in cursors:
-            self._reader(cursor.source.leader).update(cursor)
+            self.moved(cursor)
             self._offer(cursor)
+
+    def moved(self, cursor: Cursor) -> None:
+        self._reader(cursor.source.fetch_from).update(cursor)
 
     def changed(self, cursor: Cursor) -> None:
         self._reporter.changed(cursor)
@@ -135,8 +139,8 @@ class Pipeline:
         for cursor in cursors:
             if cursor.state in (State.RESUMING, State.DROPPED):
                 self._resumer.wake()
-            if cursor.source.leader in self._readers:
-                self._readers[cursor.source.leader].room_freed(cursor)
+            if cursor.source.fetch_from in self._readers:
+                self._readers[cursor.source.fetch_from].room_freed(cursor)
             if cursor.gap is not None:
                 self._offer(cursor)
         for reader in self._readers.values():
@@ -186,14 +190,14 @@ class Pipeline:
         self.settled([cursor])
 
     def _update_reader(self, cursor: Cursor) -> None:
-        if cursor.source.leader in self._readers:
-            self._readers[cursor.source.leader].update(cursor)
+        if cursor.source.fetch_from in self._readers:
+            self._readers[cursor.source.fetch_from].update(cursor)
 
-    def _reader(self, node: int) -> Reader:
-        if node not in self._readers:
-            self._readers[node] = Reader(
+    def _reader(self, fetch_from: FetchFrom) -> Reader:
+        if fetch_from not in self._readers:
+            self._readers[fetch_from] = Reader(
                 self._source,
-                node,
+                fetch_from,
                 self._flow.reading,
                 self.budget,
                 self.rate_limiter,
@@ -201,8 +205,8 @@ class Pipeline:
                 self,
             )
             self.budget.readers = len(self._readers)
-            self._tasks.start(self._readers[node].run())
-        return self._readers[node]
+            self._tasks.start(self._readers[fetch_from].run())
+        return self._readers[fetch_from]
 
     def _writer(self, node: int) -> Writer:
         if node not in self._writers:

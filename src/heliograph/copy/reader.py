@@ -1,18 +1,26 @@
-"""Reading: one loop per source leader, which fetches for all its partitions that have room for more.
+"""Reading: one loop per source broker, which fetches for all its partitions that have room for more.
 
 The broker remembers what is fetched (a fetch session), so a request costs what has changed since the last one: which
 cursors moved, filled up or have room again. Idle partitions cost nothing.
+
+With `client.rack`, leaders name a replica in that rack to fetch from instead (KIP-392). What a follower says about the
+log is never believed but the records: a lagging one answers OFFSET_OUT_OF_RANGE, or that the log was truncated. After
+any error of a follower the leader is asked, without the rack, and decides.
 """
 
 import asyncio
+import logging
+import math
 import time
 from collections.abc import Callable
 
 from heliograph.copy.budget import Budget, Chunk
 from heliograph.copy.callbacks import Callbacks
-from heliograph.copy.classify import Rules, classify
+from heliograph.copy.classified import Rules
+from heliograph.copy.classify import classify
 from heliograph.copy.counts import SOURCE
 from heliograph.copy.cursor import Cursor
+from heliograph.copy.partition_logs import FetchFrom
 from heliograph.copy.rate_limiter import RateLimiter
 from heliograph.copy.tracing import span
 from heliograph.model.flow import Reading
@@ -22,9 +30,14 @@ from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, TRANSIENT, WireError, er
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, FetchPartition, FetchSession, Limits
 from heliograph.wire.fetch_response import Fetched
 
+log = logging.getLogger(__name__)
+
 # While a full partition waits for its appends, the others do not long-poll.
 _SHORT_WAIT = 0.005
 _SMALLEST_FETCH = 64 * 1024
+# Seconds until leaders are asked again which replica is the nearest. The first is the metadata.max.age.ms of consumers.
+_FOLLOWER_FOR = 300.0
+_AVOID_FOLLOWERS_FOR = 60.0
 
 
 class Reader:
@@ -33,7 +46,7 @@ class Reader:
     def __init__(
         self,
         source: ClusterClient,
-        node: int,
+        fetch_from: FetchFrom,
         reading: Reading,
         budget: Budget,
         rate_limiter: RateLimiter,
@@ -41,7 +54,8 @@ class Reader:
         callbacks: Callbacks,
     ) -> None:
         self._source = source
-        self._node = node
+        self._fetch_from = fetch_from
+        self._node = fetch_from.node
         self._reading = reading
         self._budget = budget
         self._rate_limiter = rate_limiter
@@ -54,6 +68,7 @@ class Reader:
         self._full: set[Cursor] = set()  # readable, but without room
         self._overloaded: set[int] = set()  # target leaders whose share of memory is used up
         self._wake = asyncio.Event()
+        self._ask_leaders_at = 0.0
 
     def update(self, cursor: Cursor) -> None:
         """Something about this cursor changed: whether it is readable, from where, or its room."""
@@ -74,11 +89,12 @@ class Reader:
             try:
                 connection = await self._source.dedicated_connection(self._node)
             except WireError as error:
-                self._restart_all(f"source broker {self._node}: {error}")
+                self._give_back_all(f"source broker {self._node}: {error}")
                 await self._idle()
                 continue
             isolation = READ_COMMITTED if self._reading.committed_only else READ_UNCOMMITTED
-            session = FetchSession(connection, isolation)
+            session = FetchSession(connection, isolation, self._reading.rack if self._fetch_from.with_rack else "")
+            self._ask_leaders_at = self._next_time_to_ask()
             self._changed = dict.fromkeys(self._cursors.values())
             self._fetched.clear()
             self._dropped.clear()
@@ -86,7 +102,7 @@ class Reader:
                 while True:
                     await self._round(session)
             except WireError as error:
-                self._restart_all(f"source broker {self._node}: {error}")
+                self._give_back_all(f"source broker {self._node}: {error}")
             finally:
                 connection.close()
 
@@ -94,9 +110,14 @@ class Reader:
         if not self._enough_memory():
             await self._idle()
             return
+        if time.monotonic() >= self._ask_leaders_at:
+            self._ask_leaders()
         wanted = self._session_changes()
         if not self._fetched:
+            is_unused = not self._cursors
             await self._idle()
+            if is_unused:
+                self._ask_leaders_at = self._next_time_to_ask()
             return
         await self._rate_limiter.wait()
         is_short = bool(self._full)
@@ -139,7 +160,7 @@ class Reader:
         for cursor in changed:
             partition = _partition_of(cursor)
             self._full.discard(cursor)
-            is_mine = cursor.source.leader == self._node and cursor.is_readable
+            is_mine = self._is_mine(cursor)
             if is_mine and self._has_room(cursor):
                 wanted.append(self._fetch_partition(cursor))
                 self._fetched[partition] = (cursor, cursor.generation)
@@ -184,7 +205,7 @@ class Reader:
             partition = (answer.topic, answer.partition)
             silent.discard(partition)
             cursor, generation = self._fetched.get(partition, (None, 0))
-            if cursor is not None and cursor.generation == generation and cursor.is_readable:
+            if cursor is not None and cursor.generation == generation and self._is_mine(cursor):
                 self._take_answer(cursor, answer)
         for partition in silent:  # fetched, and nothing new: all is copied
             cursor, generation = self._fetched.get(partition, (None, 0))
@@ -192,6 +213,10 @@ class Reader:
                 _succeed_if_idle(cursor)
 
     def _take_answer(self, cursor: Cursor, answer: Fetched) -> None:
+        if cursor.source.is_read_from_follower and (answer.error or answer.diverged is not None):
+            why = error_name(answer.error) if answer.error else f"its log differs from offset {answer.diverged} on"
+            self._avoid_followers(cursor, why)
+            return
         if answer.error == OFFSET_OUT_OF_RANGE:
             # Retention has overtaken us or the source was truncated: finding the position from the logs alone shows
             # which.
@@ -215,7 +240,11 @@ class Reader:
             return
         if cursor.source.observe(answer.log_start, answer.end, answer.high_watermark):
             self._callbacks.changed(cursor)
-        if answer.data:
+        if self._has_nearer_replica(answer):
+            log.debug("%s is fetched from broker %d, a replica in our rack", cursor.key, answer.preferred_replica)
+            cursor.source.read_from(answer.preferred_replica)
+            self._move(cursor)
+        elif answer.data:
             self._queue(cursor, answer)
         else:
             _succeed_if_idle(cursor)
@@ -231,7 +260,8 @@ class Reader:
         if 2 * len(answer.data) < held:  # or a slow partition would keep those of others in memory
             classified.copy_bytes()
             held = len(answer.data)
-        chunk = Chunk(self._budget, held, cursor.mirror.leader)
+        # What is decompressed for good may take many times the memory.
+        chunk = Chunk(self._budget, max(held, classified.size), cursor.mirror.leader)
         must_be_recorded = cursor.take(classified, chunk)
         if classified.problem is not None:
             reason, text = classified.problem
@@ -240,10 +270,49 @@ class Reader:
         self.update(cursor)
         self._callbacks.queued(cursor, must_be_recorded)
 
-    def _restart_all(self, reason: str) -> None:
+    def _is_mine(self, cursor: Cursor) -> bool:
+        return cursor.source.fetch_from == self._fetch_from and cursor.is_readable
+
+    def _give_back_all(self, reason: str) -> None:
+        """The broker cannot be reached."""
         for cursor in list(self._cursors.values()):
-            if cursor.source.leader == self._node and cursor.is_readable:
+            if not self._is_mine(cursor):
+                continue
+            if cursor.source.is_read_from_follower:
+                self._avoid_followers(cursor, reason)
+            else:
                 self._callbacks.restart(cursor, reason, False)
+
+    # --- replicas -------------------------------------------------------------------------------------------------
+
+    def _has_nearer_replica(self, answer: Fetched) -> bool:
+        is_asked_for = bool(self._reading.rack) and self._fetch_from.with_rack
+        return is_asked_for and answer.preferred_replica not in (-1, self._node)
+
+    def _avoid_followers(self, cursor: Cursor, why: str) -> None:
+        """Let the leader decide. What was fetched so far is good."""
+        log.debug("%s is fetched from its leader for a while: broker %d: %s", cursor.key, self._node, why)
+        cursor.source.avoid_followers()
+        self._move(cursor)
+
+    def _ask_leaders(self) -> None:
+        """Let leaders say again which replica is the nearest. Only the reader that fetches a partition moves it: two
+        that fetch it at the same time would copy records twice."""
+        self._ask_leaders_at = self._next_time_to_ask()
+        for cursor in list(self._cursors.values()):
+            is_settled = self._fetch_from.with_rack and not cursor.source.is_read_from_follower
+            if self._is_mine(cursor) and not is_settled:
+                cursor.source.ask_leader()
+                self._move(cursor)
+
+    def _next_time_to_ask(self) -> float:
+        if not self._reading.rack:
+            return math.inf
+        return time.monotonic() + (_FOLLOWER_FOR if self._fetch_from.with_rack else _AVOID_FOLLOWERS_FOR)
+
+    def _move(self, cursor: Cursor) -> None:
+        self.update(cursor)  # removes it from the session
+        self._callbacks.moved(cursor)
 
 
 def _partition_of(cursor: Cursor) -> TopicPartition:

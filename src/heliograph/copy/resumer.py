@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from heliograph.copy.batch_size_limits import settle_limits
 from heliograph.copy.callbacks import Callbacks
-from heliograph.copy.classify import Rules
+from heliograph.copy.classified import SPLIT_OVER, Rules
 from heliograph.copy.cursor import Cursor, State
 from heliograph.copy.gap_filler import GapFiller
 from heliograph.copy.ledger import Ledger
@@ -40,7 +40,15 @@ class Resumer:
         self._callbacks = callbacks
         self._wake = asyncio.Event()
         parks = flow.policies.refused_record == CONTINUE
-        self.rules = Rules(flow.reading.committed_only, flow.writing.join_up_to, flow.writing.compiled, parks=parks)
+        writing = flow.writing
+        self.rules = Rules(
+            flow.reading.committed_only,
+            writing.join_up_to,
+            writing.compiled,
+            parks=parks,
+            compression=writing.compression,
+            split_over=writing.join_up_to or SPLIT_OVER,
+        )
 
     def wake(self) -> None:
         """A cursor may be ready to resume."""

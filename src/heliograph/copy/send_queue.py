@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heliograph.copy.budget import Chunk
-from heliograph.copy.classify import OutgoingBatch
+from heliograph.copy.classified import OutgoingBatch
 from heliograph.copy.offset_layout import Gap, Step
 from heliograph.copy.write_ahead import WriteAheadQueue
 from heliograph.model.intervals import Interval, Intervals

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from heliograph.copy.classify import Rules
+from heliograph.copy.classified import Rules
 
 
 @dataclass(slots=True)
@@ -21,6 +21,7 @@ class TargetLimits:
         return replace(
             rules,
             join_up_to=min(rules.join_up_to, self.join_up_to or rules.join_up_to),
+            split_over=min(rules.split_over, self.join_up_to) if self.join_up_to > 1 else rules.split_over,
             max_batch_bytes=self.max_batch_bytes,
             send_singly_until=self.send_singly_until,
             preserve_offsets=preserve_offsets,

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from heliograph.copy.classify import LeftOut, OutgoingBatch
+from heliograph.copy.classified import LeftOut, OutgoingBatch
 from heliograph.model.columns import are_many, from_copied
 from heliograph.model.intervals import Interval, Intervals
 from heliograph.wire.joining import all_runs

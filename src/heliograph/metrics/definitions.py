@@ -73,8 +73,9 @@ ENCODED_BATCHES = _own(
     _HOW,
     "Batches appended to mirrors: `as-it-is`, or the reason why they were re-encoded. `thin`: joined with other "
     "batches; `holes`: compacted; `overlap`: begins before the position; `stamped`: has LogAppendTime; `old-format`: "
-    "older than Kafka 0.11; `too-large`: split; `no-zstd`: the target does not support zstd; `refused`: split to find "
-    "the records that the target rejects. With several reasons, the first counts.",
+    "older than Kafka 0.11; `too-large`: split; `no-zstd`: the target does not support zstd; `compression`: "
+    "`compression.type` asks for another one; `refused`: split to find the records that the target rejects. With "
+    "several reasons, the first counts.",
     COUNTER,
 )
 ENCODED_RECORDS = _own("encoded_records_total", _HOW, "Records of these batches.", COUNTER)

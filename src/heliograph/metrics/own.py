@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from heliograph.control.group_sync import REFUSED, Verdict
-from heliograph.copy.classify import REENCODE_REASONS
+from heliograph.copy.classified import REENCODE_REASONS
 from heliograph.copy.counts import AS_IT_IS, Amount, Counts
 from heliograph.metrics import definitions as of
 from heliograph.metrics.bounds import Detail

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from heliograph.model.backoff import Backoff
+from heliograph.model.compression import Compression
 from heliograph.model.connecting import DEFAULT_CONNECTING, Connecting
 from heliograph.model.names import Matches, NameFilter
 from heliograph.model.policy import (
@@ -83,6 +84,7 @@ class Reading:
     fetch_max_wait: float = 0.5
     committed_only: bool = True
     from_the_end: bool = False  # new mirrors begin at the source's end, not at its start
+    rack: str = ""  # where the copiers are: the leader may name a replica in the same rack to fetch from; '': leaders
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Writing:
     request_timeout: float = 30.0
     join_up_to: int = 900_000  # small batches are joined to this size
     compiled: bool = True  # use compiled code to join them
+    compression: Compression | None = None  # None: as in the source
 
 
 @dataclass(frozen=True, slots=True)

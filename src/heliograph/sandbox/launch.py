@@ -32,6 +32,8 @@ def prepare_broker(
     else:
         identity = zookeeper_settings(broker, ports.zookeeper, ports.listeners[broker])
     identity["advertised.listeners"] = advertised_listeners(ports.listeners[broker], spec.advertised_ports)
+    if broker <= len(spec.racks):
+        identity["broker.rack"] = spec.racks[broker - 1]
     settings = common_settings(spec.brokers) | identity | {"log.dirs": str(data)} | dict(spec.settings)
     write_properties(folder / "server.properties", settings)
     return java_command(

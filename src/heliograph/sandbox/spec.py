@@ -25,7 +25,8 @@ class ClusterSpec:
     `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
     what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses.
     `advertised_ports` is for a proxy in front of a single broker: name of a listener to the port at which clients find
-    it. `fast_start` trades the broker's speed for a sooner start: for tests, not for measurements.
+    it. `fast_start` trades the broker's speed for a sooner start: for tests, not for measurements. `racks` are those of
+    the first brokers in turn.
 
     `security` adds secured listeners: one or several of tls, mtls, scram, plain, oauth and sasl-plaintext. The first
     one gets the `ports`. `users` can log in; ACLs apply to them, unless they are `super_users`. The plaintext listener
@@ -45,6 +46,7 @@ class ClusterSpec:
     security: tuple[str, ...] = ()
     users: tuple[str, ...] = (MIRROR, ADMIN)
     super_users: tuple[str, ...] = (ADMIN,)
+    racks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.brokers < 1:

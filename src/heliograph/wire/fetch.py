@@ -56,9 +56,10 @@ class FetchSession:
     Brokers before 1.1, and those whose session cache is full, get a full fetch request each time.
     """
 
-    def __init__(self, connection: Connection, isolation: int = READ_COMMITTED) -> None:
+    def __init__(self, connection: Connection, isolation: int = READ_COMMITTED, rack: str = "") -> None:
         self._connection = connection
         self._isolation = isolation
+        self._rack = rack
         self._wanted: dict[TopicPartition, FetchPartition] = {}
         self._names: dict[uuid.UUID, str] = {}
         self._by_id = True
@@ -85,7 +86,15 @@ class FetchSession:
         # A cluster has ids for all topics or for none; a request without topics does not show which.
         self._by_id &= _have_ids(updates)
         answer = await _request(
-            self._connection, updates, gone, self._session, limits, self._isolation, self._by_id, self._names
+            self._connection,
+            updates,
+            gone,
+            self._session,
+            limits,
+            self._isolation,
+            self._by_id,
+            self._names,
+            self._rack,
         )
         self.throttled = answer.throttled
         if answer.error in _SESSION_LOST:
@@ -131,6 +140,7 @@ async def _request(
     isolation: int,
     by_id: bool,
     names: Mapping[uuid.UUID, str],
+    rack: str = "",
 ) -> FetchAnswer:
     """Topics are named by id where the broker supports it (version 13 on): a recreated topic then answers with an error
     instead of the records of the new topic.
@@ -168,7 +178,7 @@ async def _request(
             FetchRequest.ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
             for (topic, topic_id), partitions in forgotten.items()
         ],
-        rack_id="",
+        rack_id=rack,
     )
     answer: FetchAnswer = await connection.request(
         request, version, version, lambda frame: decode(frame, version, names)

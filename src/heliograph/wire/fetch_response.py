@@ -22,7 +22,8 @@ class Fetched:
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with the data. `diverged` is the
     offset up to which the log is still the one that was read before; None if it did not diverge. `data` is this
-    partition's part, a view that keeps the whole response of `response_size` bytes in memory.
+    partition's part, a view that keeps the whole response of `response_size` bytes in memory. `preferred_replica` is
+    the broker that the leader wants us to fetch from instead (KIP-392), -1 if none.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class Fetched:
     diverged: int | None = None
     high_watermark: int = -1
     response_size: int = 0
+    preferred_replica: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,7 @@ def _partition(reader: "_Reader", version: int, topic: str) -> Fetched:
         producer_id, first_offset = reader.fields(_ABORTED)
         aborted.append((producer_id, first_offset))
         reader.tags()
-    if version >= 11:
-        reader.number(_INT)  # preferred read replica: only for clients that send a rack
+    preferred_replica = reader.number(_INT) if version >= 11 else -1
     data = reader.view(reader.length(_INT))
     diverged = None
     if (field := reader.tags().get(_DIVERGING_EPOCH)) is not None:
@@ -78,7 +79,8 @@ def _partition(reader: "_Reader", version: int, topic: str) -> Fetched:
         diverged = None if end_offset < 0 else end_offset
     end = stable if stable >= 0 else high_watermark
     size = len(reader.frame)
-    return Fetched(topic, index, error, end, log_start, data, tuple(aborted), diverged, high_watermark, size)
+    bounds = diverged, high_watermark, size
+    return Fetched(topic, index, error, end, log_start, data, tuple(aborted), *bounds, preferred_replica)
 
 
 class _Reader:

@@ -1,6 +1,7 @@
 """Re-encoding batches: those that a target would refuse as they are, and thin ones, which are joined.
 
-With aiokafka's compiled codec. Keys, values, headers and timestamps stay the same, and so does the compression type.
+With aiokafka's compiled codec. Keys, values, headers and timestamps stay the same, and so does the compression type
+unless another one is asked for (`wire/recompress`).
 """
 
 import struct
@@ -23,13 +24,20 @@ _NO_TIME = -1
 _NO_LIMIT = (1 << 31) - 1
 _ABORT = b"\0\0"
 
-# Default levels of Kafka's own producers.
-_COMPRESS = {
-    GZIP: lambda data: gzip_encode(data, 6),
-    SNAPPY: snappy_encode,
-    LZ4: lambda data: lz4_encode(data, 1),
-    ZSTD: lambda data: zstd_encode(data, 3),
-}
+# Levels of lz4. For a Java client 9, the default, is the fast compressor; every other one is a level of the high one.
+_JAVA_FAST, _FAST, _LEAST_HIGH, _MOST_HIGH = 9, 1, 3, 12
+
+
+def compress(data: bytes, codec: int, level: int | None = None) -> bytes:
+    """Without a level, with the default level of Kafka's own producers."""
+    if codec == GZIP:
+        return bytes(gzip_encode(data, 6 if level is None or level < 1 else level))
+    if codec == SNAPPY:
+        return bytes(snappy_encode(data))
+    if codec == LZ4:
+        is_fast = level is None or level == _JAVA_FAST
+        return bytes(lz4_encode(data, _FAST if is_fast else min(max(level or 0, _LEAST_HIGH), _MOST_HIGH)))
+    return bytes(zstd_encode(data, 3 if level is None else level))
 
 
 class DecodedRecord(NamedTuple):
@@ -119,8 +127,9 @@ def join_thin(data: memoryview, at: int, thin: int, up_to: int) -> tuple[Batch, 
 class Builder:
     """Builds one batch from records."""
 
-    def __init__(self, codec: int, largest: int = 0) -> None:
+    def __init__(self, codec: int, largest: int = 0, level: int | None = None) -> None:
         self.codec = codec
+        self._level = level
         # The compressed size is not known before: then the caller checks the limit at the end.
         limit = largest if largest and codec == NONE else _NO_LIMIT
         builder = DefaultRecordBatchBuilder(2, NONE, 0, -1, -1, -1, limit)
@@ -173,7 +182,7 @@ class Builder:
         """Returns the batch, with source offset and leader epoch of its origin."""
         data = self._build()
         if self.codec != NONE:
-            data = data[:HEADER] + _COMPRESS[self.codec](bytes(data[HEADER:]))
+            data = data[:HEADER] + compress(bytes(data[HEADER:]), self.codec, self._level)
         first, last = _TIMES.unpack_from(data, _TIMES_AT)
         _TIMES.pack_into(data, _TIMES_AT, first - self._time_shift, last - self._time_shift)
         data[_CODEC_AT] = self.codec

@@ -1,4 +1,4 @@
-"""A Kafka cluster of one broker in memory: answers the requests that copiers and packers send."""
+"""A Kafka cluster of one broker in memory, or with a follower: answers the requests that copiers and packers send."""
 
 import struct
 import uuid
@@ -11,7 +11,7 @@ from copying.simulation.fetching import Fetches
 from copying.simulation.log import Log
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION
 
-NODE = 1
+NODE, FOLLOWER = 1, 2
 Reply = Callable[[Any], None]
 
 
@@ -35,6 +35,7 @@ class SimulatedCluster:
     name: str
     topics: dict[str, Topic] = field(default_factory=dict)
     refusals: dict[str, list[int]] = field(default_factory=dict)  # by topic: error codes for the next appends
+    follower: "SimulatedCluster | None" = None  # named to clients with a rack, whatever it has
     _ids: int = 0
 
     def create(self, name: str, partitions: int = 1) -> Topic:
@@ -73,8 +74,11 @@ class SimulatedCluster:
 
     def _answer_Metadata(self, message: Any) -> Any:
         names = list(self.topics) if message.topics is None else [each.name for each in message.topics]
+        brokers = [Answer(node_id=NODE, host=self.name, port=9092)]
+        if self.follower is not None:
+            brokers.append(Answer(node_id=FOLLOWER, host=self.follower.name, port=9092))
         return Answer(
-            brokers=[Answer(node_id=NODE, host=self.name, port=9092)],
+            brokers=brokers,
             controller_id=NODE,
             cluster_id=self.name,
             topics=[self._described(name) for name in names],

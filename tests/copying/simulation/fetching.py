@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Place = tuple[uuid.UUID, int]
 _NO_SESSION = -1
+_FOLLOWER = 2
 
 
 @dataclass
@@ -82,9 +83,7 @@ class _Waiting:
         if self.done:
             return
         answers = {place: self._read(place, part) for place, part in self.wanted.items()}
-        has_news = any(
-            answer.error_code or answer.records or answer.diverging_epoch is not None for answer in answers.values()
-        )
+        has_news = any(_has_news(answer) for answer in answers.values())
         wait = self.message.max_wait_ms / 1000
         if not has_news and wait and not self.is_over:
             if self.timer is None:
@@ -114,11 +113,15 @@ class _Waiting:
             aborted_transactions=None,
             records=b"",
             diverging_epoch=None,
+            preferred_read_replica=-1,
         )
         if log is None:
             said.error_code = UNKNOWN_TOPIC_ID
             return said
         said.high_watermark, said.last_stable_offset, said.log_start_offset = log.end, log.stable_end, log.start
+        if self.message.rack_id and self.cluster.follower is not None:
+            said.preferred_read_replica = _FOLLOWER  # the leader may know no better
+            return said
         offset = part.fetch_offset
         if part.last_fetched_epoch >= 0:
             ends = log.end_of(part.last_fetched_epoch)
@@ -149,16 +152,14 @@ class _Waiting:
         fetched = []
         for place, answer in answers.items():
             now = answer.high_watermark, answer.log_start_offset
-            news = (
-                answer.error_code
-                or answer.records
-                or answer.diverging_epoch is not None
-                or sent_bounds.get(place) != now
-            )
-            if self.full or news:
+            if self.full or _has_news(answer) or sent_bounds.get(place) != now:
                 sent_bounds[place] = now
                 fetched.append(_fetched(self.fetches.names[place[0]], answer))
         return FetchAnswer(0.0, 0, self.session, fetched)
+
+
+def _has_news(answer: Any) -> bool:
+    return bool(answer.error_code or answer.records or answer.diverging_epoch or answer.preferred_read_replica >= 0)
 
 
 def _fetched(topic: str, answer: Any) -> Fetched:
@@ -172,4 +173,5 @@ def _fetched(topic: str, answer: Any) -> Fetched:
         tuple((transaction.producer_id, transaction.first_offset) for transaction in answer.aborted_transactions or ()),
         answer.diverging_epoch.end_offset if answer.diverging_epoch is not None else None,
         answer.high_watermark,
+        preferred_replica=answer.preferred_read_replica,
     )

@@ -5,7 +5,7 @@ The rules are those of Kafka's UnifiedLog, ProducerStateManager, ProducerAppendI
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from copying.simulation.batches import PLAIN, Producer, Stored, build, placed, records_in
 from heliograph.wire.batches import SEQUENCES, Batch
@@ -43,6 +43,18 @@ class Log:
         watchers, self.watchers = self.watchers, []
         for watcher in watchers:
             watcher()
+
+    def snapshot(self) -> "Log":
+        """What a replica has that is fetched now, and not again."""
+        return replace(
+            self,
+            batches=list(self.batches),
+            epochs=list(self.epochs),
+            producers={},
+            open=dict(self.open),
+            aborted=list(self.aborted),
+            watchers=[],
+        )
 
     # --- appending ------------------------------------------------------------------------------------------------
 

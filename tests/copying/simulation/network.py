@@ -47,6 +47,12 @@ class Network:
                 connection.kill(surviving, later)
         self.connections = [each for each in self.connections if not each.closed]
 
+    def cut(self, cluster: SimulatedCluster) -> None:
+        """All connections to it break."""
+        for connection in self.connections:
+            if connection.cluster is cluster:
+                connection.close("cut off")
+
     def fault_of(self, message: Any) -> str | None:
         if isinstance(message, list):
             for request in message:
@@ -72,7 +78,7 @@ class SimulatedConnection:
         self.closed = False
         self.requests = 0
         self._network = network
-        self._cluster = cluster
+        self.cluster = cluster
         self._timeout = timeout
         self._fetches = Fetches(network.loop)
         self._waiting: deque[_Request] = deque()  # sent, and not handled yet
@@ -142,7 +148,7 @@ class SimulatedConnection:
         if fault == LOST_BEFORE:
             self._break()
         elif fault == LOST_AFTER:
-            self._cluster.handle(request.message, self._fetches, lambda _answer: None)
+            self.cluster.handle(request.message, self._fetches, lambda _answer: None)
             self._break()
         elif fault == DELAYED:  # longer than anybody waits for the answer
             later = self._network.random.choice((0.3, 5.0, self._timeout + 1))
@@ -153,7 +159,7 @@ class SimulatedConnection:
             self._handle_next()
         else:
             self._busy = True
-            self._cluster.handle(request.message, self._fetches, self._replier(request))
+            self.cluster.handle(request.message, self._fetches, self._replier(request))
 
     def _break(self) -> None:
         """The connection is cut, and what else was on its way is lost."""

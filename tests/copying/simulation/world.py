@@ -11,6 +11,7 @@ from unittest.mock import patch
 import heliograph.control.packing  # noqa: F401  (so that it goes by virtual time)
 from copying.simulation.clock import VirtualLoop, virtual_time
 from copying.simulation.cluster import SimulatedCluster
+from copying.simulation.follower import Follower
 from copying.simulation.log import Log
 from copying.simulation.network import Network
 from copying.simulation.observer import Observer
@@ -18,6 +19,7 @@ from heliograph.control.packing import Packer
 from heliograph.copy.copier import Copier
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import Outcome, Work
+from heliograph.model.compression import Compression
 from heliograph.model.flow import MIB, Cluster, Flow, Policies, Reading, Writing
 from heliograph.model.internal_topics import ledger_topic, signals_topic
 from heliograph.model.partitions import MirrorPartition, Position
@@ -42,13 +44,17 @@ class Choices:
     compiled: bool = True
     may_raise: bool = True
     policies: Policies = field(default_factory=Policies)
+    rack: str = ""  # with one, the source has a follower, which is read instead of its leader
+    compression: Compression | None = None
 
     def flow(self) -> Flow:
         return Flow(
             Cluster("A", (("source", 9092),), request_timeout=10.0),
             Cluster("B", (("target", 9092),), request_timeout=10.0),
-            reading=Reading(fetch_max_bytes=4 * MIB, max_partition_fetch_bytes=self.fetch),
-            writing=Writing(request_timeout=10.0, join_up_to=self.join, compiled=self.compiled),
+            reading=Reading(fetch_max_bytes=4 * MIB, max_partition_fetch_bytes=self.fetch, rack=self.rack),
+            writing=Writing(
+                request_timeout=10.0, join_up_to=self.join, compiled=self.compiled, compression=self.compression
+            ),
             may_raise_limits=self.may_raise,
             policies=self.policies,
         )
@@ -76,7 +82,11 @@ class World:
         self.target.create(MIRROR)
         self.target.create(LEDGER, 3)
         self.target.create(signals_topic("A"), 3)
-        clusters = {"source": self.source, "target": self.target}
+        self.follower = Follower("follower", leader=self.source)
+        if self.choices.rack:
+            self.source.follower = self.follower
+            self.follower.replicate()
+        clusters = {"source": self.source, "target": self.target, "follower": self.follower}
         self.network = Network(self.loop, clusters, Random(self.choices.seed))
         self.flow = self.choices.flow()
         self.observer = Observer(self.flow.target, self.target, "A")
@@ -86,6 +96,8 @@ class World:
             "heliograph.wire.cluster.Connection": self.network,
             "heliograph.model.pages.PAGE": 3,
             "heliograph.copy.ledger._AROUND": 3,
+            "heliograph.copy.reader._FOLLOWER_FOR": 5.0,
+            "heliograph.copy.reader._AVOID_FOLLOWERS_FOR": 1.0,
         }.items():
             self._patches.enter_context(patch(name, value))
         self.new_driver()
@@ -186,6 +198,7 @@ class World:
         while not self.is_settled(running):
             assert self.loop.time() < until, _standing(running)
             assert not running.lease.done() or running.lease.result() is None
+            self.follower.replicate()
             self.run(0.5)
         return running
 

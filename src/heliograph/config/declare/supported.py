@@ -23,12 +23,14 @@ from heliograph.config.declare.kinds import (
 )
 from heliograph.config.declare.setting import Setting
 from heliograph.model import connecting, flow, rest_settings, security
+from heliograph.model.compression import COMPRESSION_TYPES
 
 T = TypeVar("T")
 
 TRANSLATE, PRESERVE = "translate", "preserve"
 AUTO, OFF = "auto", "off"
 RESTART, NONE = "restart", "none"
+ALL_ERRORS = "all"
 _MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
 _FACTOR = kinds.REPLICATION_FACTOR
 _SIZE = whole(0, INT_MAX)
@@ -129,6 +131,7 @@ ON_DATA_LOSS = _setting("heliograph.on.data.loss", _POLICY, _MODEL.policies.data
 ON_RECREATED_TOPIC = _setting("heliograph.on.recreated.topic", _POLICY, _MODEL.policies.recreated_topic)
 ON_FOREIGN_WRITER = _setting("heliograph.on.foreign.writer", _POLICY, _MODEL.policies.foreign_writer)
 ON_REFUSED_RECORD = _setting("heliograph.on.refused.record", _POLICY, _MODEL.policies.refused_record)
+ERRORS_TOLERANCE = _setting("errors.tolerance", choice(NONE, ALL_ERRORS), NONE)
 
 # What is kept in sync besides records.
 SYNC_TOPIC_CONFIGS_ENABLED = _setting("sync.topic.configs.enabled", BOOL, True)
@@ -209,9 +212,16 @@ FETCH_MAX_WAIT = _setting("fetch.max.wait.ms", _SIZE, _MODEL.reading.fetch_max_w
 ISOLATION_LEVEL = _setting(
     "isolation.level", choice("read_uncommitted", "read_committed"), "read_committed", locations.CONSUMER
 )
+CLIENT_RACK = _setting("client.rack", TEXT, "", locations.CONSUMER)
 AUTO_OFFSET_RESET = _setting("auto.offset.reset", choice("earliest", "latest", "none"), "earliest", locations.CONSUMER)
 MAX_REQUEST_SIZE = _setting("max.request.size", whole(1, INT_MAX), _MODEL.writing.max_request_size, locations.PRODUCER)
 BATCH_SIZE = _setting("batch.size", _SIZE, _MODEL.writing.join_up_to, locations.PRODUCER)
+COMPRESSION_TYPE = _setting("compression.type", choice(*COMPRESSION_TYPES), None, locations.PRODUCER)
+COMPRESSION_LEVELS = {
+    "gzip": _setting("compression.gzip.level", whole(-1, 9, but_not=0), -1, locations.PRODUCER),
+    "lz4": _setting("compression.lz4.level", whole(1, 17), 9, locations.PRODUCER),
+    "zstd": _setting("compression.zstd.level", whole(-131072, 22), 3, locations.PRODUCER),
+}
 SECURITY_PROTOCOL = _security(
     "security.protocol",
     choice(security.PLAINTEXT, security.SSL, security.SASL_PLAINTEXT, security.SASL_SSL),

@@ -13,6 +13,7 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import naming, security
 from heliograph.config.resolve.connecting import connecting, retry_backoff
 from heliograph.model import flow
+from heliograph.model.compression import Compression
 from heliograph.model.names import AllBut, Matches, NameFilter
 
 T = TypeVar("T")
@@ -71,6 +72,7 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
             writer.request_timeout,
             read.get(supported.BATCH_SIZE) if read.get(supported.JOIN) == supported.AUTO else 0,
             read.get(supported.COMPILED_CODE) == supported.AUTO,
+            _compression(read),
         ),
         buffer_memory=read.get(supported.BUFFER_MEMORY),
         lease_seconds=read.get(supported.LEASE_SECONDS),
@@ -80,7 +82,7 @@ def build_flow(settings: Settings, source: str, target: str, errors: ErrorCollec
             read.get(supported.ON_DATA_LOSS),
             read.get(supported.ON_RECREATED_TOPIC),
             read.get(supported.ON_FOREIGN_WRITER),
-            read.get(supported.ON_REFUSED_RECORD),
+            _on_refused_record(read),
         ),
     )
 
@@ -142,6 +144,9 @@ class _FlowReader:
 
     def client(self, of: tuple[SettingLocation, ...]) -> security.Client:
         return security.Client(self.settings, (self.source, self.target), of, self.errors)
+
+    def is_set(self, setting: Setting[object]) -> bool:
+        return self.settings.find(setting, self.source, self.target) is not None
 
     def if_set(self, setting: Setting[str]) -> str:
         """'' if it is not in the file: for a default that contains the flow's source."""
@@ -212,4 +217,23 @@ def _reading(read: _FlowReader) -> flow.Reading:
         read.get(supported.FETCH_MAX_WAIT) / 1000,
         read.get(supported.ISOLATION_LEVEL) == "read_committed",
         read.get(supported.AUTO_OFFSET_RESET) == "latest",
+        read.get(supported.CLIENT_RACK).strip(),
     )
+
+
+def _compression(read: _FlowReader) -> Compression | None:
+    """None unless the file asks for one: MM2 writes without compression by default, Heliograph copies batches as they
+    are."""
+    name = read.if_set(supported.COMPRESSION_TYPE)
+    if not name:
+        return None
+    level = supported.COMPRESSION_LEVELS.get(name)
+    return Compression(name, None if level is None else read.get(level))
+
+
+def _on_refused_record(read: _FlowReader) -> str:
+    """With `errors.tolerance = all` MM2 skips a record that its producer cannot send. Here it goes to the dead-letter
+    topic, unless the file says otherwise."""
+    if read.is_set(supported.ON_REFUSED_RECORD) or read.get(supported.ERRORS_TOLERANCE) != supported.ALL_ERRORS:
+        return read.get(supported.ON_REFUSED_RECORD)
+    return flow.CONTINUE
