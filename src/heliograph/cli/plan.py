@@ -16,8 +16,8 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
     """Reads both clusters of every flow, and changes nothing."""
 
     async def ask() -> list[FlowPlan]:
-        flows = (*deployment.flows, *deployment.heartbeat_only_flows)
-        return list(await asyncio.gather(*(plan_flow(flow, deployment.flows) for flow in flows)))
+        copying = (*deployment.flows, *deployment.flows_elsewhere)
+        return list(await asyncio.gather(*(plan_flow(flow, copying) for flow in deployment.all_flows)))
 
     plans = asyncio.run(ask())
     if as_json:

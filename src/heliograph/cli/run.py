@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from heliograph.cli.clusters_option import Clusters, ClustersCommand, aliases
 from heliograph.cli.json_log import LogFormat
 from heliograph.cli.plan import show_plan
 from heliograph.cli.screen import FILES, fail, log_console, set_up_logging
@@ -34,6 +35,7 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
+from heliograph.config.resolve.targets import into
 from heliograph.control.takeover import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
 from heliograph.model.rest_settings import RestOptions, RestSettings
@@ -43,7 +45,7 @@ from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.events import Events
-from heliograph.service.file_flows import FileFlows, keep_refreshing
+from heliograph.service.file_flows import FileFlows, flow_names, keep_refreshing
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.flow_supervisor import EXPECTED
 from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
@@ -52,7 +54,7 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _PORT = 8083
-
+COMMAND_CLASS = ClustersCommand
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)]
 UntilCaughtUp = Annotated[
@@ -81,6 +83,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the resu
 
 def run(
     files: Files,
+    clusters: Clusters = None,
     until_caught_up: UntilCaughtUp = False,
     plan: Plan = False,
     rest: Rest = None,
@@ -109,7 +112,8 @@ def run(
     if trace is not None:
         settings |= {f"spark.executorEnv.{FILE_VARIABLE}": str(_new_trace(trace))}
     options = rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users)
-    document, deployment = _load(files)
+    targets = aliases(clusters)
+    document, deployment = _load(files, targets)
     if plan:
         try:
             show_plan(deployment, as_json)
@@ -125,6 +129,7 @@ def run(
             flows, behind = asyncio.run(
                 _main(
                     files,
+                    targets,
                     document,
                     deployment,
                     until_caught_up,
@@ -154,11 +159,11 @@ def _new_trace(file: Path) -> Path:
     return file.resolve()
 
 
-def _load(files: list[Path]) -> tuple[Settings, Deployment]:
+def _load(files: list[Path], targets: tuple[str, ...]) -> tuple[Settings, Deployment]:
     """Logs what there is to say about the settings. Exits if nothing can be run."""
     try:
         document = read_all(files)
-        deployment = assemble(document)
+        deployment = into(assemble(document), targets)
     except ConfigError as error:
         for warning in error.warnings:
             log.warning("%s", warning)
@@ -202,6 +207,7 @@ def _report(flows: list[FlowStatus], behind: list[str], until_caught_up: bool) -
 
 async def _main(
     files: list[Path],
+    targets: tuple[str, ...],
     document: Settings,
     deployment: Deployment,
     until_caught_up: bool,
@@ -213,7 +219,8 @@ async def _main(
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
     running = Supervisor(
-        (*deployment.flows, *deployment.heartbeat_only_flows),
+        deployment.all_flows,
+        elsewhere=deployment.flows_elsewhere,
         master=master,
         conf=conf,
         secure_spark=document.get(SPARK_SECURE, "", ""),
@@ -221,11 +228,11 @@ async def _main(
     )
     worker = Worker(serving[0].address if serving else "heliograph")
     connectors = Connectors(running, worker, allowed=rest.allowed)
-    of_files = FileFlows(files, document, deployment, connectors)
-    log.info("mirroring %s; starting Spark", ", ".join(flow.name for flow in deployment.flows))
+    of_files = FileFlows(files, document, deployment, connectors, targets)
+    log.info("mirroring %s%s", flow_names(deployment), "; starting Spark" if deployment.flows else "")
     server = None
     if serving:
-        target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
+        target = deployment.all_flows[0].target
         health = Health(running, lambda: _targets(running))
         app = make_app(connectors, ConnectorStates(connectors), events, target, health, rest)
         server = RestServer(app, serving)

@@ -6,7 +6,7 @@ stored in Kafka before they take effect.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from heliograph.config import Deployment
@@ -18,7 +18,7 @@ from heliograph.config.resolve.posted_limits import refusals
 from heliograph.config.show.projection import connectors as projected
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
-from heliograph.model.flow import SOURCE, ConnectOffsets
+from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
 from heliograph.service.connector_checks import Invalid as Invalid
 from heliograph.service.connector_checks import checked_config
 from heliograph.service.connector_checks import invalid as invalid
@@ -72,7 +72,7 @@ class Connectors(ConnectorView):
             config = {"name": connector.name} | connector.whole_config()
             self._wanted[connector.name] = WantedConnector(config, state, is_projection=True)
         self._builder.use_file(deployment.all_flows)
-        self._apply()
+        self._apply(deployment.flows_elsewhere)
 
     def use_flows(self, deployment: Deployment) -> None:
         """The connectors stay as they are, but references of their file have other values now."""
@@ -200,7 +200,7 @@ class Connectors(ConnectorView):
     def _config_until_now(self, name: str) -> Mapping[str, str]:
         return self._wanted[name].config if name in self._wanted else {}
 
-    def _apply(self) -> None:
-        """The one place that decides what runs."""
+    def _apply(self, elsewhere: Sequence[Flow] | None = None) -> None:
+        """The one place that decides what runs; `elsewhere`: the flows of other processes, if they have changed."""
         self._made = self._builder.build(self._wanted)
-        self._supervisor.apply(self._made.flows)
+        self._supervisor.apply(self._made.flows, elsewhere)

@@ -24,7 +24,8 @@ _ONLY_HEARTBEAT = frozenset({HEARTBEAT})
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What a file configures. `flows` are the enabled ones; `heartbeat_only_flows` only write heartbeats, as MM2 does
-    for every pair of clusters. `warnings` are probably mistakes; `notes` are about settings that have no effect."""
+    for every pair of clusters. `flows_elsewhere` are enabled, but another process runs them. `warnings` are probably
+    mistakes; `notes` are about settings that have no effect."""
 
     file: str
     clusters: dict[str, Cluster]
@@ -33,6 +34,7 @@ class Deployment:
     warnings: tuple[ConfigNotice, ...] = ()
     notes: tuple[ConfigNotice, ...] = ()
     webhook: str = field(default="", repr=False)
+    flows_elsewhere: tuple[Flow, ...] = ()
 
     @property
     def all_flows(self) -> tuple[Flow, ...]:
