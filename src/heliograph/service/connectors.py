@@ -50,7 +50,7 @@ class Connectors(ConnectorView):
         self._allowed = allowed
         offsets = ConnectOffsets(worker.offsets_topic, group=worker.group) if worker.offsets_topic else None
         self._builder = FlowBuilder(worker.settings, offsets)
-        self._changing = asyncio.Lock()
+        self.changing = asyncio.Lock()
 
     # --- where they come from -------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class Connectors(ConnectorView):
     async def refresh(self) -> None:
         """Takes over what references of the connectors refer to now. What cannot be read at the moment changes
         nothing."""
-        async with self._changing:
+        async with self.changing:
             if not any(references(value) for wanted in self._wanted.values() for value in wanted.config.values()):
                 return
             made = await asyncio.to_thread(self._builder.build, dict(self._wanted))
@@ -104,7 +104,7 @@ class Connectors(ConnectorView):
     # --- changes --------------------------------------------------------------------------------------------
 
     async def create(self, name: str, config: Mapping[str, str], state: str = RUNNING) -> None:
-        async with self._changing:
+        async with self.changing:
             checked = self._checked(name, config)
             if name in self._wanted:
                 raise AlreadyExists(f"Connector {name} already exists")
@@ -112,12 +112,12 @@ class Connectors(ConnectorView):
 
     async def put(self, name: str, config: Mapping[str, str]) -> bool:
         """Whether it is a new one."""
-        async with self._changing:
+        async with self.changing:
             return await self._put(name, config)
 
     async def patch(self, name: str, changes: Mapping[str, str | None]) -> None:
         """A setting without a value is removed."""
-        async with self._changing:
+        async with self.changing:
             config = {**self.wanted(name).config, **changes}
             await self._put(name, {key: value for key, value in config.items() if value is not None})
 
@@ -131,7 +131,7 @@ class Connectors(ConnectorView):
         return self._wanted[name].with_config(config) if name in self._wanted else WantedConnector(config)
 
     async def delete(self, name: str) -> None:
-        async with self._changing:
+        async with self.changing:
             self.wanted(name)
             if self._store is not None:
                 await self._store.delete(name)
@@ -142,7 +142,7 @@ class Connectors(ConnectorView):
     async def set_state(self, name: str, state: str) -> None:
         if name not in self._wanted:
             raise NotFound(f"Unknown connector {name}")
-        async with self._changing:
+        async with self.changing:
             before = self.wanted(name)
             if self._store is not None:
                 await self._store.put_state(name, state)
@@ -156,7 +156,7 @@ class Connectors(ConnectorView):
         name = next((name for name in self.of_flow(flow) if self.part(name) == SOURCE), None)
         if name is None:
             raise Invalid(f"{flow} has no source connector: nothing of it is copied")
-        async with self._changing:
+        async with self.changing:
             config = self.wanted(name).config
             now = set(split_list(config.get(TOPICS_PAUSED.name, ""))) - {""}
             now = now | set(topics) if paused else now - set(topics)
