@@ -326,7 +326,7 @@ def _alter_offset(call: Recorder, name: str, partition: Any, offset: Any, connec
 
 def _until_alterable(call: Recorder, connector: str) -> None:
     """Connect answers 409 while it rebalances."""
-    nothing = {"offsets": [{"partition": {}, "offset": None}]}
+    nothing: dict[str, Any] = {"offsets": [{"partition": {}, "offset": None}]}
     call.api.until(lambda api: api("PATCH", f"/connectors/{connector}/offsets", nothing).status != 409)
 
 
