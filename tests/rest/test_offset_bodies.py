@@ -145,3 +145,8 @@ def test_offsets_of_the_other_connectors_are_zero() -> None:
         )
     assert "missing the 'group' key" in _why_not(CHECKPOINT, heartbeat, {"offset": 0})
     assert "missing the 'sourceClusterAlias' key" in _why_not(HEARTBEAT, checkpoint, {"offset": 0})
+
+
+def test_messages_can_be_encoded_whatever_the_body_has() -> None:
+    for partition in (PARTITION | {"topic": 5, "\ud800": "\udfff"}, PARTITION | {"\ud800": []}):
+        _why_not(SOURCE, partition, {"offset": 1}).encode()

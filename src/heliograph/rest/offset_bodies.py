@@ -25,7 +25,7 @@ PartitionOffset = tuple[Fields | None, Fields | None]
 def entries_of(body: Fields) -> list[PartitionOffset]:
     """Pairs of partition and offset. Raises Problem."""
     for key in body.keys() - {"offsets"}:
-        raise Problem(400, f'Unrecognized field "{key}": the only one is offsets')
+        raise Problem(400, f'Unrecognized field "{_shown(key)}": the only one is offsets')
     entries = body.get("offsets")
     if not entries:
         raise Problem(400, "Partitions / offsets need to be provided for an alter offsets request")
@@ -38,7 +38,7 @@ def _entry(entry: object) -> PartitionOffset:
     if not isinstance(entry, dict):
         raise Problem(400, f"{_shown(entry)} in offsets must be an object with partition and offset")
     for key in entry.keys() - {"partition", "offset"}:
-        raise Problem(400, f'Unrecognized field "{key}" in offsets: known are partition and offset')
+        raise Problem(400, f'Unrecognized field "{_shown(key)}" in offsets: known are partition and offset')
     partition, offset = entry.get("partition"), entry.get("offset")
     for name, fields in (("partition", partition), ("offset", offset)):
         if fields is not None and not isinstance(fields, dict):
@@ -51,7 +51,9 @@ def _check_primitive(fields: Fields) -> None:
     for key, value in fields.items():
         if isinstance(value, dict | list):
             kind = "MAP" if isinstance(value, dict) else "ARRAY"
-            raise Problem(400, f"Offsets may only contain primitive types as values, but field {key} contains {kind}")
+            raise Problem(
+                400, f"Offsets may only contain primitive types as values, but field {_shown(key)} contains {kind}"
+            )
 
 
 def check_entries(part: str | None, entries: list[PartitionOffset]) -> None:
@@ -126,10 +128,11 @@ def _is_integer(value: object, most: int) -> bool:
 def _shown(value: object) -> str:
     """As Java prints it."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}={_shown(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{_shown(key)}={_shown(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "null" if value is None else str(value)
+    # JSON may contain surrogates, which no answer can.
+    return "null" if value is None else str(value).encode(errors="replace").decode()
 
 
 def offsets_body() -> dict[str, Any]:

@@ -55,7 +55,8 @@ class ConnectorOffsets:
                 return
             deployed = self._connectors.deployed_of(name)
             if deployed is None or deployed.wanted is None:
-                raise Invalid(f"Connector {name} makes no flow: {self._connectors.unfit(name)}")
+                why = self._connectors.unfit(name) or "its settings disable it"
+                raise Invalid(f"Connector {name} is part of no flow: {why}")
             await _until_stopped(name, deployed)
             flow, copying = deployed.wanted, deployed.copying
             try:
