@@ -7,7 +7,7 @@ import json
 import queue
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -40,11 +40,13 @@ class FakeSupervisor:
         self.ready.set()
         self.spark_is_up = True
 
-    def apply(self, flows: list[Flow]) -> None:
+    def apply(self, flows: list[Flow], elsewhere: Sequence[Flow] | None = None) -> None:
         self.flows = flows
 
     def copying(self) -> tuple[Flow, ...]:
         return ()
+
+    copying_anywhere = copying
 
 
 def config(source: str, target: str, **more: str) -> dict[str, str]:

@@ -32,9 +32,17 @@ DIFFERENCES = {
     "a bad number": (400, "with Heliograph's message, and counted once"),
     "patch a bad number": (400, "the same"),
     "no address": (400, "Connect accepts it, and the connector fails later"),
-    "alter offsets": (400, "the mirror's log is the state: it cannot be changed from outside"),
-    "reset offsets": (400, "the same"),
-    "offsets after reset": (200, "the same"),
+    "alter an unknown field": (400, "Connect answers 500 with a Java exception where it should blame the request"),
+    "alter a null partition": (400, "the same, with Connect's message"),
+    "alter without a cluster": (400, "the same"),
+    "alter a partition that is no integer": (400, "the same"),
+    "alter a list": (400, "the same"),
+    "alter an offset that is no integer": (400, "the same"),
+    "alter a negative offset": (400, "the same"),
+    "alter Checkpoint": (400, "the same"),
+    "alter Heartbeat": (400, "the same"),
+    "alter another cluster": (400, "Connect stores it without effect"),
+    "alter beyond the end": (400, "Connect accepts it, and copies again from the start or continues at the end"),
 }
 ALIAS, REAL, OURS = "ALIAS", "REALWORKER", "HELIOGRAPH"
 
@@ -285,7 +293,8 @@ def _on_a_source_connector(call: Recorder, config: dict[str, str]) -> None:
     call("pause again", "PUT", "/connectors/src/pause")
     is_now("PAUSED", "PAUSED", "PAUSED")
     call("status when paused", "GET", "/connectors/src/status")
-    change = {"offsets": [{"partition": offsets[0]["partition"], "offset": {"offset": 1}}]}
+    first = {"cluster": call.alias, "partition": 0, "topic": config["topics"]}
+    change = {"offsets": [{"partition": first, "offset": {"offset": 1}}]}
     call("alter offsets when paused", "PATCH", "/connectors/src/offsets", change)
     call("reset offsets when paused", "DELETE", "/connectors/src/offsets")
     call("stop", "PUT", "/connectors/src/stop")
@@ -293,8 +302,12 @@ def _on_a_source_connector(call: Recorder, config: dict[str, str]) -> None:
     for path in ("", "/status", "/tasks"):
         call(f"GET {path} when stopped", "GET", f"/connectors/src{path}")
     noted(2)
-    call("alter no offsets", "PATCH", "/connectors/src/offsets", {"offsets": []})
+    _alter_offsets(call, first)
     call("alter offsets", "PATCH", "/connectors/src/offsets", change)
+    offsets = call.api("GET", "/connectors/src/offsets").body["offsets"]
+    assert sorted((entry["partition"]["partition"], entry["offset"]["offset"]) for entry in offsets) == [(0, 1), (2, 4)]
+    _alter_offset(call, "alter another cluster", first | {"cluster": "other"}, 1)
+    _alter_offset(call, "alter beyond the end", first, 1000)
     call("reset offsets", "DELETE", "/connectors/src/offsets")
     call("offsets after reset", "GET", "/connectors/src/offsets")
     call("resume", "PUT", "/connectors/src/resume")
@@ -304,6 +317,31 @@ def _on_a_source_connector(call: Recorder, config: dict[str, str]) -> None:
     call.api.until(lambda api: api.state("src") == [])
     call("status when deleted", "GET", "/connectors/src/status")
     call("delete again", "DELETE", "/connectors/src")
+
+
+def _alter_offset(call: Recorder, name: str, partition: Any, offset: Any, connector: str = "src") -> None:
+    body = {"offsets": [{"partition": partition, "offset": None if offset is None else {"offset": offset}}]}
+    call(name, "PATCH", f"/connectors/{connector}/offsets", body)
+
+
+def _until_alterable(call: Recorder, connector: str) -> None:
+    """Connect answers 409 while it rebalances."""
+    nothing: dict[str, Any] = {"offsets": [{"partition": {}, "offset": None}]}
+    call.api.until(lambda api: api("PATCH", f"/connectors/{connector}/offsets", nothing).status != 409)
+
+
+def _alter_offsets(call: Recorder, first: dict[str, Any]) -> None:
+    path = "/connectors/src/offsets"
+    _until_alterable(call, "src")
+    call("alter no offsets", "PATCH", path, {"offsets": []})
+    call("alter an unknown field", "PATCH", path, {"offsets": [{"partition": first, "offset": None}], "more": 1})
+    _alter_offset(call, "reset what is no partition", {"of": "nobody"}, None)
+    _alter_offset(call, "alter a null partition", None, 1)
+    _alter_offset(call, "alter without a cluster", {"topic": "t", "partition": 0}, 1)
+    _alter_offset(call, "alter a partition that is no integer", first | {"partition": "0"}, 1)
+    _alter_offset(call, "alter a list", first | {"topic": ["t"]}, 1)
+    _alter_offset(call, "alter an offset that is no integer", first, "1")
+    _alter_offset(call, "alter a negative offset", first, -1)
 
 
 def _on_the_other_connectors(call: Recorder, pair: Pair, topic: str) -> None:
@@ -337,6 +375,14 @@ def _on_another_connector(call: Recorder, kind: str, name: str, state: str) -> N
     call(f"running {kind}", "GET", path)
     call.api.until(lambda api: api("GET", f"{path}/topics").body.popitem()[1]["topics"] != [])
     call(f"topics of {kind}", "GET", f"{path}/topics")
+    call(f"stop {kind}", "PUT", f"{path}/stop")
+    call.api.until(lambda api: api.state(name) == ["STOPPED"])
+    _until_alterable(call, name)
+    partition = {"group": "g", "topic": "t", "partition": 0}
+    partition |= {"sourceClusterAlias": call.alias, "targetClusterAlias": "B"}  # what is not needed does no harm
+    _alter_offset(call, f"alter {kind} to zero", partition, 0, name)
+    _alter_offset(call, f"alter {kind}", partition, 1, name)
+    call(f"reset {kind}", "DELETE", f"{path}/offsets")
     call(f"delete {kind}", "DELETE", path)
 
 

@@ -1,7 +1,7 @@
 """Connectors that are created, changed and deleted, and the flows and statuses that they have; without brokers."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ class FakeSupervisor:
         self.flows: list[Flow] = []
         self.deployed: dict[str, Any] = {}
 
-    def apply(self, flows: list[Flow]) -> None:
+    def apply(self, flows: list[Flow], elsewhere: Sequence[Flow] | None = None) -> None:
         self.flows = flows
 
 

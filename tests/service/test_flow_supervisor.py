@@ -24,6 +24,8 @@ FLOW = Flow(
 
 
 class FakeRunner:
+    run_id = "run"
+
     def __init__(self, world: "World", flow: Flow, clients: FlowClients) -> None:
         self.world = world
         self.flow = flow
@@ -97,6 +99,7 @@ class FakeSyncers:
 
     async def finish(self) -> None:
         assert not self.clients_closed
+        await asyncio.sleep(self.world.finish_takes)
         self.world.log.append(f"syncers {self.number} finish")
 
     @property
@@ -113,6 +116,7 @@ class World:
         self.syncers: list[FakeSyncers] = []
         self.closed: list[FlowClients] = []
         self.unreachable = False
+        self.finish_takes = 0.0
 
     def make_runner(self, flow: Flow, clients: FlowClients) -> FlowRunner:
         self.runners.append(FakeRunner(self, flow, clients))
@@ -227,6 +231,37 @@ def test_a_paused_flow_has_no_connections_and_gets_others_when_it_resumes(world:
         assert world.runners[1].clients is world.syncers[1].clients is not first
         assert world.closed == [first]
         await supervisor.end(1.0)
+        await running
+
+    in_virtual_time(main())
+
+
+def test_copying_has_stopped_when_the_last_offsets_are_written(world: World, in_virtual_time: Run) -> None:
+    async def main() -> None:
+        supervisor = world.supervisor()
+        running = asyncio.create_task(supervisor.run(nothing))
+        stopped = replace(FLOW, parts=frozenset({CHECKPOINT}))
+        seen = []
+
+        def look() -> None:
+            seen.append((supervisor.is_copying, supervisor.has_stopped_copying))
+
+        supervisor.want(stopped)
+        look()  # it may be about to start
+        await a_moment()
+        look()
+        supervisor.want(FLOW)
+        await a_moment()
+        look()
+        world.finish_takes = 1.0
+        supervisor.want(stopped)
+        await a_moment()
+        look()
+        await asyncio.sleep(1.1)
+        look()
+        assert seen == [(False, False), (False, True), (True, False), (False, False), (False, True)]
+        assert world.log[-1] == "syncers 1 finish"
+        supervisor.want(None)
         await running
 
     in_virtual_time(main())

@@ -50,7 +50,7 @@ class _Commands(TyperGroup):
         if isinstance(command, typer.Typer):
             return typer.main.get_group(command)
         single = typer.Typer(**_STYLE)
-        single.command(cmd_name)(command)
+        single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", TyperCommand))(command)
         return typer.main.get_command(single)
 
 

@@ -16,7 +16,8 @@ def show_plan(deployment: Deployment, as_json: bool) -> None:
     """Reads both clusters of every flow, and changes nothing."""
 
     async def ask() -> list[FlowPlan]:
-        return list(await asyncio.gather(*(plan_flow(flow, deployment.flows) for flow in deployment.running_flows)))
+        copying = (*deployment.flows, *deployment.flows_elsewhere)
+        return list(await asyncio.gather(*(plan_flow(flow, copying) for flow in deployment.running_flows)))
 
     plans = asyncio.run(ask())
     if as_json:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from heliograph.cli.choice import WorkerFile, with_worker
+from heliograph.cli.clusters_option import Clusters, ClustersCommand, aliases
 from heliograph.cli.json_log import LogFormat
 from heliograph.cli.metrics_port import (
     LOOPBACK,
@@ -44,6 +45,7 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
+from heliograph.config.resolve.targets import into
 from heliograph.control.mm2_workers import StillRunning
 from heliograph.copy.tracing import FILE_VARIABLE
 from heliograph.metrics.naming import Names
@@ -54,7 +56,7 @@ from heliograph.rest.server import OpenListener, RestServer
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors, Worker
 from heliograph.service.events import Events
-from heliograph.service.file_flows import FileFlows, keep_refreshing
+from heliograph.service.file_flows import FileFlows, flow_names, keep_refreshing
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.flow_supervisor import EXPECTED
 from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
@@ -63,7 +65,7 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _PORT = 8083
-
+COMMAND_CLASS = ClustersCommand
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)]
 UntilCaughtUp = Annotated[
@@ -93,6 +95,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the resu
 def run(
     files: Files,
     worker: WorkerFile = None,
+    clusters: Clusters = None,
     until_caught_up: UntilCaughtUp = False,
     plan: Plan = False,
     rest: Rest = None,
@@ -125,7 +128,8 @@ def run(
         settings |= {f"spark.executorEnv.{FILE_VARIABLE}": str(_new_trace(trace))}
     options = rest_options(rest, rest_cert, rest_key, rest_client_ca, rest_users)
     files = with_worker(files, worker)
-    document, deployment = _load(files, verbose)
+    targets = aliases(clusters)
+    document, deployment = _load(files, targets, verbose)
     if plan:
         try:
             show_plan(deployment, as_json)
@@ -144,6 +148,7 @@ def run(
             flows, behind = asyncio.run(
                 _main(
                     files,
+                    targets,
                     document,
                     deployment,
                     until_caught_up,
@@ -174,11 +179,11 @@ def _new_trace(file: Path) -> Path:
     return file.resolve()
 
 
-def _load(files: list[Path], verbose: bool) -> tuple[Settings, Deployment]:
+def _load(files: list[Path], targets: tuple[str, ...], verbose: bool) -> tuple[Settings, Deployment]:
     """Logs what there is to say about the settings. Exits if nothing can be run."""
     try:
         document = read_all(files)
-        deployment = assemble(document)
+        deployment = into(assemble(document), targets)
     except ConfigError as error:
         for warning in error.warnings:
             log.warning("%s", warning)
@@ -222,6 +227,7 @@ def _report(flows: list[FlowStatus], behind: list[str], until_caught_up: bool) -
 
 async def _main(
     files: list[Path],
+    targets: tuple[str, ...],
     document: Settings,
     deployment: Deployment,
     until_caught_up: bool,
@@ -234,7 +240,8 @@ async def _main(
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
     running = Supervisor(
-        (*deployment.flows, *deployment.heartbeat_only_flows),
+        deployment.all_flows,
+        elsewhere=deployment.flows_elsewhere,
         master=master,
         conf=conf,
         secure_spark=document.get(SPARK_SECURE, "", ""),
@@ -245,16 +252,13 @@ async def _main(
 
     worker = Worker(serving[0].address if serving else "heliograph")
     connectors = Connectors(running, worker, allowed=rest.allowed)
-    of_files = FileFlows(files, document, deployment, connectors)
+    of_files = FileFlows(files, document, deployment, connectors, targets)
     copying = [flow.name for flow in running.copying()]
-    if copying:
-        log.info("mirroring %s; starting Spark", ", ".join(copying))
-    else:
-        log.info("no records are copied: there is no source connector that is to run")
+    log.info("mirroring %s%s", flow_names(deployment), "; starting Spark" if copying else "")
     states, health = ConnectorStates(connectors), Health(running, lambda: _targets(running))
     servers = [] if metrics is None else [metrics.server(connectors, states, events, health)]
     if serving:
-        target = (*deployment.flows, *deployment.heartbeat_only_flows)[0].target
+        target = deployment.all_flows[0].target
         servers.append(RestServer(make_app(connectors, states, events, target, health, rest), serving))
     refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
     try:

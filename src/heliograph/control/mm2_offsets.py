@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from heliograph.copy.consumer_view import visible_records
 from heliograph.model.connect_offsets import SourceKey, from_value, to_value
 from heliograph.model.flow import Flow
-from heliograph.model.partitions import MirrorPartition, Position
+from heliograph.model.partitions import MirrorPartition, Position, TopicPartition
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, missing_right
 from heliograph.wire.recode import DecodedRecord
@@ -63,16 +63,24 @@ class OffsetsForMm2:
             for partition, position in positions.items()
             if position.source > 0 and self._written.get((partition.topic, partition.partition)) != position.source - 1
         }
-        topic = await _topic(self._flow, target) if news else None
-        if topic is None:
-            return
-        by_partition: dict[int, list[tuple[bytes, bytes]]] = {}
-        for partition, last in news.items():
-            key = SourceKey(self._flow.connect_offsets.connector, self._flow.aliases[0], *partition).to_bytes()
-            by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, to_value(last)))
-        for number, pairs in by_partition.items():
-            await write(target, topic, number, pairs)
-        self._written.update(news)
+        if await write_mm2_offsets(self._flow, target, news):
+            self._written.update(news)
+
+
+async def write_mm2_offsets(flow: Flow, target: ClusterClient, offsets: Mapping[TopicPartition, int | None]) -> bool:
+    """Writes the last copied source offsets of source partitions; None deletes one. Returns False if MM2's topic does
+    not exist, or there is nothing to write."""
+    topic = await _topic(flow, target) if offsets else None
+    if topic is None:
+        return False
+    by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
+    for partition, last in offsets.items():
+        key = SourceKey(flow.connect_offsets.connector, flow.aliases[0], *partition).to_bytes()
+        value = None if last is None else to_value(last)
+        by_partition.setdefault(partition_for(key, len(topic.leaders)), []).append((key, value))
+    for number, pairs in by_partition.items():
+        await write(target, topic, number, pairs)
+    return True
 
 
 async def _topic(flow: Flow, target: ClusterClient) -> Topic | None:

@@ -126,6 +126,6 @@ async def _compare(
             if copy[1][1:] != original[1:]:
                 return _Compared(copy[0], same, size)
             same = copy[0] + 1
-        elif not parks and not copied.has_source(original.offset):
+        elif not parks and copied.lacks_source(original.offset):
             return _Compared(copied.before_source(original.offset), same, size)
     return _Compared(None, same, size)

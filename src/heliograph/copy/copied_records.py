@@ -50,9 +50,12 @@ class CopiedRecords:
             return 0
         return self._numbers[part] + min(offset - self._parts[part].source, self._parts[part].count)
 
-    def has_source(self, offset: int) -> bool:
-        """Whether the record at this source offset was copied."""
-        return self.before_source(offset) < self.before_source(offset + 1)
+    def lacks_source(self, offset: int) -> bool:
+        """Whether the record at this source offset was neither copied nor skipped by a decision."""
+        if self.before_source(offset) < self.before_source(offset + 1):
+            return False
+        following = bisect_right(self._parts, offset, key=lambda part: part.source)
+        return following == len(self._parts) or self._parts[following].decided <= offset
 
 
 def _parts(known: Sequence[Interval], following: Interval | None, facts: PartitionFacts) -> list[Interval]:

@@ -8,6 +8,7 @@ mirror does not have. So none is left out; those after it that the mirror has al
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from heliograph.copy.candidate import Candidate
 from heliograph.copy.common_prefix import common_prefix, same_at_end
@@ -152,6 +153,11 @@ def _continue_from(candidate: Candidate, source: int, *events: Event) -> None:
     events = (*_earlier_events(candidate), *events)
     if candidate.decision.preserves_offsets and source != candidate.facts.mirror_end:
         events = (*events, not_kept("the source was truncated"))
+    own_end = candidate.own_end
+    decided = candidate.intervals.beginning(own_end)
+    if own_end < candidate.facts.mirror_end and decided is not None and decided.source != source:
+        # Others have written since, and copying does not continue as decided: no group may be translated by that.
+        candidate.corrections.append(replace(decided, source=source))
     candidate.continue_at(source, candidate.decision.foreign_offsets_before, events)
 
 

@@ -193,10 +193,10 @@ def _continue_behind(candidate: Candidate, number: int, since: Intervals, event:
     last = before[0] if before else next(iter(since))
     source = last.source + last.count if before else last.source
     planned = since.ours(number, 1)
-    goes_back = bool(planned) and 0 <= planned[0].decided < source  # and that is not done yet
-    source = planned[0].decided if goes_back else source
+    is_decided = bool(planned) and planned[0].decided >= 0 and planned[0].decided != source  # and not done yet
+    source = planned[0].decided if is_decided else source
     # Whether the source still has our last records was not verified, unless that decision was just made.
-    is_verified = candidate.cursor.retry.must_verify or goes_back
+    is_verified = candidate.cursor.retry.must_verify or is_decided
     verify_again = candidate.truncated_at is not None or not is_verified
     events = [event]
     if last.source_id != facts.source_id:  # it was recreated, and a policy allows that

@@ -50,7 +50,7 @@ async def resume(
     seen = ledger.next_offset
     facts: list[tuple[Cursor, PartitionFacts]] = []
     for cursor, surveyed, mirror_partition in zip(cursors, surveys, mirror_partitions, strict=True):
-        if why := _not_ready(surveyed, ends.get(mirror_partition)):
+        if why := not_ready(surveyed, ends.get(mirror_partition)):
             callbacks.restart(cursor, why, False)
             continue
         cursor.locate(surveyed)
@@ -73,7 +73,7 @@ async def resume(
     return [candidate.cursor for candidate in passed if not candidate.verify_again]
 
 
-def _not_ready(surveyed: Survey, log_end: int | WireError | None) -> str | None:
+def not_ready(surveyed: Survey, log_end: int | WireError | None) -> str | None:
     """Why the end that readers see is not known, or not where the next batch would be appended."""
     error = surveyed.error
     if error is not None or surveyed.mirror_end is None:

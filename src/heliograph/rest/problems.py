@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -15,6 +15,7 @@ from heliograph.rest.gate import CALLER
 from heliograph.rest.roles import ALL_FLOWS, Caller
 from heliograph.service.connector_flows import cluster_pair
 from heliograph.service.connectors import AlreadyExists, Invalid, NotFound
+from heliograph.service.offset_changes import Busy
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,13 @@ class Problem(Exception):
 
 
 def answer_problems(app: FastAPI) -> None:
-    statuses: dict[type[Exception], int] = {NotFound: 404, AlreadyExists: 409, Invalid: 400, WireError: 500}
+    statuses: dict[type[Exception], int] = {
+        NotFound: 404,
+        AlreadyExists: 409,
+        Busy: 409,
+        Invalid: 400,
+        WireError: 500,
+    }
 
     async def known(_request: Request, error: Exception) -> JSONResponse:
         return _answer(next(status for kind, status in statuses.items() if isinstance(error, kind)), str(error))
@@ -93,17 +100,23 @@ def json_body(*, is_connector: bool = False) -> dict[str, Any]:
 
 async def body_of(request: Request) -> Any:
     """The decoded JSON of a request. Numbers become strings, as settings are."""
+    return await _decoded(request, str)
+
+
+async def _decoded(request: Request, number: Callable[[str], Any] | None = None) -> Any:
+    """`number` makes a value of a number's text."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "HTTP 415 Unsupported Media Type")
     try:
-        return json.loads(await request.body(), parse_int=str, parse_float=str, parse_constant=str)
+        return json.loads(await request.body(), parse_int=number, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError) as error:
         raise Problem(400, f"The body is not JSON: {error}") from None
 
 
-async def table_of(request: Request) -> dict[str, Any]:
-    body = await body_of(request)
+async def table_of(request: Request, *, with_numbers: bool = False) -> dict[str, Any]:
+    """The JSON object of a request; its numbers are strings, unless asked for otherwise."""
+    body = await (_decoded(request) if with_numbers else body_of(request))
     if not isinstance(body, dict):
         raise Problem(400, "The body must be a JSON object")
     return body

@@ -89,8 +89,8 @@ class ConnectorView:
         return self.deployed(self.flow_name(name))
 
     def copying(self) -> tuple[Flow, ...]:
-        """All flows that copy."""
-        return self._supervisor.copying()
+        """All flows that copy, in this process or in others."""
+        return self._supervisor.copying_anywhere()
 
     @property
     def spark_is_up(self) -> bool:

@@ -6,7 +6,7 @@ stored in Kafka before they take effect.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from heliograph.config import Deployment
@@ -18,7 +18,7 @@ from heliograph.config.resolve.posted_limits import refusals
 from heliograph.config.show.projection import connectors as projected
 from heliograph.control.connect_store import ConnectStore
 from heliograph.model.connect_records import RUNNING, Stored
-from heliograph.model.flow import SOURCE, ConnectOffsets
+from heliograph.model.flow import SOURCE, ConnectOffsets, Flow
 from heliograph.service.connector_checks import Invalid as Invalid
 from heliograph.service.connector_checks import checked_config
 from heliograph.service.connector_checks import invalid as invalid
@@ -51,7 +51,7 @@ class Connectors(ConnectorView):
         offsets = ConnectOffsets(worker.offsets_topic, group=worker.group) if worker.offsets_topic else None
         self._builder = FlowBuilder(worker.settings, offsets)
         self._file_states: dict[str, str] = {}
-        self._changing = asyncio.Lock()
+        self.changing = asyncio.Lock()
 
     # --- where they come from -------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Connectors(ConnectorView):
             config = {"name": connector.name} | connector.whole_config()
             self._wanted[connector.name] = WantedConnector(config, state, is_projection=True)
         self._builder.use_file(deployment.all_flows)
-        self._apply()
+        self._apply(deployment.flows_elsewhere)
 
     def use_flows(self, deployment: Deployment) -> None:
         """The connectors stay as they are, but references of their file have other values now."""
@@ -86,7 +86,7 @@ class Connectors(ConnectorView):
     async def refresh(self) -> None:
         """Takes over what references of the connectors refer to now. What cannot be read at the moment changes
         nothing."""
-        async with self._changing:
+        async with self.changing:
             if not any(references(value) for wanted in self._wanted.values() for value in wanted.config.values()):
                 return
             made = await asyncio.to_thread(self._builder.build, dict(self._wanted))
@@ -108,7 +108,7 @@ class Connectors(ConnectorView):
     # --- changes --------------------------------------------------------------------------------------------
 
     async def create(self, name: str, config: Mapping[str, str], state: str = RUNNING) -> None:
-        async with self._changing:
+        async with self.changing:
             checked = self._checked(name, config)
             if name in self._wanted:
                 raise AlreadyExists(f"Connector {name} already exists")
@@ -116,12 +116,12 @@ class Connectors(ConnectorView):
 
     async def put(self, name: str, config: Mapping[str, str]) -> bool:
         """Whether it is a new one."""
-        async with self._changing:
+        async with self.changing:
             return await self._put(name, config)
 
     async def patch(self, name: str, changes: Mapping[str, str | None]) -> None:
         """A setting without a value is removed."""
-        async with self._changing:
+        async with self.changing:
             config = {**self.wanted(name).config, **changes}
             await self._put(name, {key: value for key, value in config.items() if value is not None})
 
@@ -135,7 +135,7 @@ class Connectors(ConnectorView):
         return self._wanted[name].with_config(config) if name in self._wanted else WantedConnector(config)
 
     async def delete(self, name: str) -> None:
-        async with self._changing:
+        async with self.changing:
             self.wanted(name)
             if self._store is not None:
                 await self._store.delete(name)
@@ -146,7 +146,7 @@ class Connectors(ConnectorView):
     async def set_state(self, name: str, state: str) -> None:
         if name not in self._wanted:
             raise NotFound(f"Unknown connector {name}")
-        async with self._changing:
+        async with self.changing:
             before = self.wanted(name)
             if self._store is not None:
                 await self._store.put_state(name, state)
@@ -160,7 +160,7 @@ class Connectors(ConnectorView):
         name = next((name for name in self.of_flow(flow) if self.part(name) == SOURCE), None)
         if name is None:
             raise Invalid(f"{flow} has no source connector: nothing of it is copied")
-        async with self._changing:
+        async with self.changing:
             config = self.wanted(name).config
             now = set(split_list(config.get(TOPICS_PAUSED.name, ""))) - {""}
             now = now | set(topics) if paused else now - set(topics)
@@ -204,7 +204,7 @@ class Connectors(ConnectorView):
     def _config_until_now(self, name: str) -> Mapping[str, str]:
         return self._wanted[name].config if name in self._wanted else {}
 
-    def _apply(self) -> None:
-        """The one place that decides what runs."""
+    def _apply(self, elsewhere: Sequence[Flow] | None = None) -> None:
+        """The one place that decides what runs; `elsewhere`: the flows of other processes, if they have changed."""
         self._made = self._builder.build(self._wanted)
-        self._supervisor.apply(self._made.flows)
+        self._supervisor.apply(self._made.flows, elsewhere)

@@ -11,6 +11,7 @@ from heliograph.config.read.formats import read_all
 from heliograph.config.read.settings import Settings
 from heliograph.config.resolve.deployment import assemble
 from heliograph.config.resolve.rotation import digest, read_again, with_unreloaded
+from heliograph.config.resolve.targets import into
 from heliograph.model.flow import SOURCE
 from heliograph.service.connectors import Connectors
 
@@ -27,12 +28,25 @@ async def keep_refreshing(every: float, refresh: Callable[[], Awaitable[None]]) 
             log.exception("secrets could not be read again; the next attempt is in %g s", every)
 
 
+def flow_names(deployment: Deployment) -> str:
+    """Of the flows that copy records."""
+    names = [flow.name for flow in deployment.running_flows if SOURCE in flow.parts]
+    return ", ".join(names) or "nothing: no source connector is to run"
+
+
 class FileFlows:
     def __init__(
-        self, files: Sequence[Path], document: Settings, deployment: Deployment, connectors: Connectors
+        self,
+        files: Sequence[Path],
+        document: Settings,
+        deployment: Deployment,
+        connectors: Connectors,
+        targets: Sequence[str] = (),
     ) -> None:
+        """`targets`: only flows into these clusters run; all if there are none."""
         self._files = files
         self._connectors = connectors
+        self._targets = targets
         self._keep(document, deployment, digest(document))
         connectors.adopt(document, deployment)
 
@@ -45,14 +59,13 @@ class FileFlows:
         try:
             document = read_all(self._files)
             values = digest(document)  # before they are used: what changes in between is noticed later
-            deployment = assemble(document)
+            deployment = into(assemble(document), self._targets)
         except ConfigError as error:
             log.error("%s; the flows run on unchanged", error)
             return
         for warning in deployment.warnings:
             log.warning("%s", warning)
-        copying = ", ".join(flow.name for flow in deployment.running_flows if SOURCE in flow.parts)
-        log.info("%s reloaded: mirroring %s", deployment.file, copying or "nothing")
+        log.info("%s reloaded: mirroring %s", deployment.file, flow_names(deployment))
         self._keep(document, deployment, values)
         self._connectors.adopt(document, deployment)
 
@@ -63,7 +76,8 @@ class FileFlows:
             document, values = await asyncio.to_thread(_looked_up_again, before)
             if values == self._values or before is not self._document:  # the file may have been reloaded meanwhile
                 return
-            deployment = with_unreloaded(document, self._deployment, await asyncio.to_thread(assemble, document))
+            assembled = into(await asyncio.to_thread(assemble, document), self._targets)
+            deployment = with_unreloaded(document, self._deployment, assembled)
         except ConfigError as error:
             log.error("%s; the flows run on with the secrets that they have", error)
             return

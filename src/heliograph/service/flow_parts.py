@@ -1,7 +1,7 @@
 """The two parts of a running flow: copying records, and syncing everything else."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from heliograph.model.flow import SOURCE, Flow
@@ -25,9 +25,11 @@ class CopyingPart:
         self._task: asyncio.Task[None] | None = None
         self._last_positions: Mapping[MirrorPartition, Position] = {}
         self._last_tasks: list[Task] = []
+        self.run_ids: set[str] = set()  # of all its runners so far
 
     async def prepare(self, flow: Flow, clients: FlowClients) -> FlowRunner:
         runner = self._make_runner(flow, clients)
+        self.run_ids.add(runner.run_id)
         await runner.connect()
         await runner.prepare()
         self.runner = runner
@@ -68,6 +70,11 @@ class CopyingPart:
     def positions(self) -> Mapping[MirrorPartition, Position]:
         """How far it has copied, or had when it ended."""
         return self.runner.view.positions() if self.runner is not None else self._last_positions
+
+    def alter(self, altered: Mapping[MirrorPartition, Position], forgotten: Collection[MirrorPartition]) -> None:
+        """Positions that an operator has set, and those that were reset, while it does not run."""
+        known = {**self._last_positions, **altered}
+        self._last_positions = {partition: at for partition, at in known.items() if partition not in forgotten}
 
     def tasks(self) -> list[Task]:
         """The leases that should run, or should have when it ended."""

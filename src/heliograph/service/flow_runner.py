@@ -54,6 +54,11 @@ class FlowRunner:
     def flow(self) -> Flow:
         return self._context.flow
 
+    @property
+    def run_id(self) -> str:
+        """As the status has it."""
+        return self._context.run_id
+
     async def connect(self) -> None:
         context = self._context
         await asyncio.gather(context.source.connect(), context.target.connect(), context.signals.connect())

@@ -33,6 +33,8 @@ class FlowSupervisor:
 
     def __init__(self, flow: Flow, make_runner: MakeRunner, wait_for_spark: Callable[[], Awaitable[None]]) -> None:
         self.wanted: Flow | None = flow
+        self._applied: Flow | None = flow  # the last one that was wanted, and is or was being started
+        self._is_applying = False
         self.name = flow.name
         self.trouble = ""
         self._wait_for_spark = wait_for_spark
@@ -118,6 +120,12 @@ class FlowSupervisor:
     def is_copying(self) -> bool:
         return self.copying.is_running
 
+    @property
+    def has_stopped_copying(self) -> bool:
+        """Whether it neither copies nor is about to, and has written how far it has."""
+        is_settled = not self._is_applying and self._applied == self.wanted
+        return is_settled and self.runner is None and (self.wanted is None or SOURCE not in self.wanted.parts)
+
     def runs_part(self, part: str) -> bool:
         """For parts other than copying."""
         return self.syncing.runs_part(part)
@@ -127,7 +135,8 @@ class FlowSupervisor:
     async def _reconcile(self, tasks: asyncio.TaskGroup, ended: Callable[[], None]) -> None:
         while True:
             self._changed.clear()
-            wanted = self.wanted
+            wanted = self._applied = self.wanted
+            self._is_applying = True
             try:
                 await self._apply(wanted, tasks)
                 self.trouble = ""
@@ -135,6 +144,7 @@ class FlowSupervisor:
                 self._note_failure(wanted, str(error), None)
             except Exception as error:
                 self._note_failure(wanted, repr(error), error)
+            self._is_applying = False
             raise_if_cancelled()
             if wanted is None and self.wanted is None:
                 self.close()

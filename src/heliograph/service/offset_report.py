@@ -56,7 +56,7 @@ async def look_at_offsets(flow: Flow, flows: tuple[Flow, ...], topic: str | None
         if topic is not None:
             chosen = tuple(name for name in mirrored if topic in (name, flow.mirror_name(name)))
             if not chosen:
-                raise NoSuchTopic(_why_not_copied(flow, topic, topic in source_topics, topic in not_cyclic, mirrored))
+                raise NoSuchTopic(why_not_copied(flow, topic, topic in source_topics, topic in not_cyclic, mirrored))
             mirrored = chosen
         partitions = [
             MirrorPartition(name, flow.mirror_name(name), number)
@@ -101,7 +101,8 @@ def _row(
     )
 
 
-def _why_not_copied(flow: Flow, topic: str, exists: bool, is_not_cyclic: bool, mirrored: tuple[str, ...]) -> str:
+def why_not_copied(flow: Flow, topic: str, exists: bool, is_not_cyclic: bool, mirrored: tuple[str, ...]) -> str:
+    """Why a topic is not among those that the flow mirrors."""
     if exists:
         why = flow.why_left_out(topic)[0] if is_not_cyclic else "it would be copied in a cycle"
         return f"{flow.name} does not copy topic {topic}: {why}"

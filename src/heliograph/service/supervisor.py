@@ -50,12 +50,13 @@ class _Stopped(Exception):
 
 class Supervisor:
     """`stays`: runs on without any flow, and a flow that cannot run does not keep the others from running. Otherwise
-    all flows must be able to start."""
+    all flows must be able to start. `elsewhere`: flows that copy in other processes."""
 
     def __init__(
         self,
         flows: Sequence[Flow],
         *,
+        elsewhere: Sequence[Flow] = (),
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
         secure_spark: bool | None = None,
@@ -67,6 +68,7 @@ class Supervisor:
         self._spark = LeaseEngine(max(slots, _SLOTS), master, conf, secure_spark)
         self._until_caught_up = until_caught_up
         self._stays = stays
+        self._elsewhere = elsewhere
         self._stop = asyncio.Event()
         self.deployed: dict[str, FlowSupervisor] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # one per flow
@@ -83,8 +85,10 @@ class Supervisor:
         """Asks for an orderly end; call it from the event loop's thread."""
         self._stop.set()
 
-    def apply(self, flows: Sequence[Flow]) -> None:
-        """These are the flows from now on. Flows that do not differ are not touched."""
+    def apply(self, flows: Sequence[Flow], elsewhere: Sequence[Flow] | None = None) -> None:
+        """These are the flows from now on. Flows that do not differ are not touched. `elsewhere`: if they have
+        changed."""
+        self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
         wanted = {flow.name: flow for flow in flows}
         for name, supervisor in self.deployed.items():
             supervisor.want(wanted.get(name))
@@ -93,9 +97,8 @@ class Supervisor:
                 supervisor = self._add(flow)
                 if self.ready.is_set():
                     self._start(supervisor)
-        copying = self.copying()
         for runner in self._runners():
-            runner.use_flows(copying)
+            runner.use_flows(self.copying_anywhere())
 
     def status(self) -> list[FlowStatus]:
         return [runner.view.status() for runner in self._runners()]
@@ -112,6 +115,10 @@ class Supervisor:
         """The flows that copy."""
         wanted = (supervisor.wanted for supervisor in self.deployed.values())
         return tuple(flow for flow in wanted if flow is not None and SOURCE in flow.parts)
+
+    def copying_anywhere(self) -> tuple[Flow, ...]:
+        """With those of other processes: together they may form a cycle."""
+        return *self.copying(), *self._elsewhere
 
     async def run(self) -> None:
         """Until stopped, or caught up if that was asked for."""
@@ -154,7 +161,7 @@ class Supervisor:
     def _make_runner(self, flow: Flow, clients: FlowClients) -> FlowRunner:
         # Lease ids are never reused: a lease that the driver counts as ended may still report.
         run_id = uuid.uuid4().hex[:8]
-        return FlowRunner(flow, self.copying(), self._spark.run, self._spark.cancel, run_id, clients)
+        return FlowRunner(flow, self.copying_anywhere(), self._spark.run, self._spark.cancel, run_id, clients)
 
     def _runners(self) -> list[FlowRunner]:
         return [supervisor.runner for supervisor in self.deployed.values() if supervisor.runner is not None]

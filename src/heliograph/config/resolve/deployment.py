@@ -24,9 +24,9 @@ _ONLY_HEARTBEAT = frozenset({HEARTBEAT})
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What a file configures. `flows` are the enabled ones; `heartbeat_only_flows` only write heartbeats, as MM2 does
-    for every pair of clusters. `warnings` are probably mistakes; `notes` are about settings that have no effect.
-    `states` are those of connectors that are not to run now, by source, target and part; `stopped` are about resources
-    of which nothing is to run."""
+    for every pair of clusters. `flows_elsewhere` are enabled, but another process runs them. `warnings` are probably
+    mistakes; `notes` are about settings that have no effect. `states` are those of connectors that are not to run now,
+    by source, target and part; `stopped` are about resources of which nothing is to run."""
 
     file: str
     clusters: dict[str, Cluster]
@@ -37,6 +37,7 @@ class Deployment:
     webhook: str = field(default="", repr=False)
     states: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     stopped: tuple[ConfigNotice, ...] = ()
+    flows_elsewhere: tuple[Flow, ...] = ()
 
     @property
     def all_flows(self) -> tuple[Flow, ...]:
