@@ -35,10 +35,19 @@ def test_a_flow_with_an_unknown_cluster_is_an_error() -> None:
     assert error(MINIMAL + "\n\nA->C.enabled = true\n") == (
         "mm2.properties:7: A->C.enabled: C is not in 'clusters' (A, B)"
     )
-    assert error(MINIMAL + "X->B.topics = x\n") == "mm2.properties:5: X->B.topics: X is not in 'clusters' (A, B)"
-    assert error(MINIMAL + "A->eu.west.topics = x\n").startswith(
-        "mm2.properties:5: A->eu.west.topics: eu.west is not in"
+    assert error(MINIMAL + "X->B.enabled = true\n") == "mm2.properties:5: X->B.enabled: X is not in 'clusters' (A, B)"
+    assert error(MINIMAL + "A->eu.west.enabled = true\n").startswith(
+        "mm2.properties:5: A->eu.west.enabled: eu.west is not in"
     )
+
+
+def test_other_settings_of_a_flow_with_an_unknown_cluster_are_ignored_with_a_warning() -> None:
+    read = deployment(MINIMAL + "X->B.topics = x\nA->eu.west.topics = x\n")
+    assert [str(warning) for warning in read.warnings] == [
+        "mm2.properties:5: 'X->B.topics' is ignored, as by MM2: X is not in 'clusters' (A, B)",
+        "mm2.properties:6: 'A->eu.west.topics' is ignored, as by MM2: eu.west is not in 'clusters' (A, B)",
+    ]
+    assert [flow.name for flow in read.flows] == ["A->B"]
 
 
 def test_a_flow_with_a_nearly_right_alias_says_which_was_meant() -> None:
@@ -137,8 +146,8 @@ def test_all_bad_values_are_reported_in_the_order_of_the_file() -> None:
 
 
 def test_all_keys_that_cannot_be_split_are_reported() -> None:
-    assert errors(MINIMAL + "A->C.topics = x\nA -> B.topics = x\nA->A.topics = x\n") == [
-        "mm2.properties:5: A->C.topics: C is not in 'clusters' (A, B)",
+    assert errors(MINIMAL + "A->b.topics = x\nA -> B.topics = x\nA->A.topics = x\n") == [
+        "mm2.properties:5: A->b.topics: b is not in 'clusters' (A, B); did you mean B?",
         "mm2.properties:6: A: keys must not contain spaces: write 'A->B.enabled = true'",
         "mm2.properties:7: A->A.topics: source and target are the same cluster",
     ]

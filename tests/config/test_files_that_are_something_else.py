@@ -152,10 +152,10 @@ def test_a_connector_of_a_standalone_worker_is_read(tmp_path: Path) -> None:
 
 
 def test_errors_of_keys_values_and_addresses_are_reported_together() -> None:
-    text = CLUSTERS.replace("A, B", "A, B, C") + "A->X.topics = x\nA->B.enabled = true\ntasks.max = many\n"
+    text = CLUSTERS.replace("A, B", "A, B, C") + "A->X.enabled = true\nA->B.enabled = true\ntasks.max = many\n"
     found = errors(f"{text}replication.policy.separator = /\nB.bootstrap.servers = b\n")
     assert found == [
-        "mm2.properties:4: A->X.topics: X is not in 'clusters' (A, B, C)",
+        "mm2.properties:4: A->X.enabled: X is not in 'clusters' (A, B, C)",
         "mm2.properties:6: tasks.max: 'many' is not a whole number",
         "mm2.properties:7: replication.policy.separator: '/' cannot be part of a topic name (allowed are letters, "
         "digits, '.', '_' and '-')",

@@ -12,8 +12,8 @@ from dataclasses import replace
 from heliograph.config.declare import catalogue
 from heliograph.config.declare.locations import Scope
 from heliograph.config.declare.secrets import hide
-from heliograph.config.declare.supported import CLUSTERS
-from heliograph.config.messages import ConfigError, ErrorCollector, repeated
+from heliograph.config.declare.supported import CLUSTERS, ENABLED
+from heliograph.config.messages import ConfigError, ConfigNotice, ErrorCollector, repeated
 from heliograph.config.read.entry import FileEntry, SettingKey, top_key
 from heliograph.config.read.other_files import what_it_is
 from heliograph.config.read.providers import declared_providers
@@ -23,7 +23,7 @@ from heliograph.config.read.settings import Settings
 def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
     """`file` is only a name for messages."""
     latest = {entry.key: entry for entry in entries}
-    warnings = tuple(repeated(((entry.key, entry.line) for entry in entries), file))
+    warnings = list(repeated(((entry.key, entry.line) for entry in entries), file))
     try:
         settings = Settings(file, {}, declared_providers(file, latest.values()))
         clusters = latest.get(CLUSTERS.name)
@@ -31,26 +31,35 @@ def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
             raise ConfigError(f"{file}: {what_it_is(latest)}")
         aliases = settings.parse(CLUSTERS, clusters)
         errors = ErrorCollector()
-        by_key = _by_key(file, sorted(latest.values(), key=lambda entry: entry.line), aliases, errors)
+        by_key: dict[SettingKey, FileEntry] = {}
+        for entry in sorted(latest.values(), key=lambda entry: entry.line):
+            if (ignored := _of_unknown_flow(file, entry, aliases)) is not None:
+                warnings.append(ignored)
+                continue
+            with errors:
+                key = _split_key(file, entry, aliases)
+                # An alias that looks like a secret (`private.bootstrap.servers`) does not make its settings secret.
+                by_key[key] = replace(entry, value=hide(key.name, entry.reveal()))
     except ConfigError as error:
-        error.warnings = warnings
+        error.warnings = tuple(warnings)
         raise
     replaced = tuple(entry for entry in entries if latest[entry.key] is not entry)
     return replace(
-        settings, entries=by_key, aliases=aliases, warnings=warnings, replaced=replaced, errors=errors.errors
+        settings, entries=by_key, aliases=aliases, warnings=tuple(warnings), replaced=replaced, errors=errors.errors
     )
 
 
-def _by_key(
-    file: str, entries: list[FileEntry], aliases: tuple[str, ...], errors: ErrorCollector
-) -> dict[SettingKey, FileEntry]:
-    by_key: dict[SettingKey, FileEntry] = {}
-    for entry in entries:
-        with errors:
-            key = _split_key(file, entry, aliases)
-            # An alias that looks like a secret (`private.bootstrap.servers`) does not make its settings secret.
-            by_key[key] = replace(entry, value=hide(key.name, entry.reveal()))
-    return by_key
+def _of_unknown_flow(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> ConfigNotice | None:
+    """A notice if the setting is that of a flow between other clusters, which MM2 ignores. It is an error if the alias
+    is similar to one of the file's, and misspelt; or if the flow is enabled, as it would not run."""
+    if "->" not in entry.key or entry.key.endswith(("->", f".{ENABLED.name}")):
+        return None
+    source, target = _flow_aliases(entry.key, aliases)
+    unknown = [alias for alias in (source, target) if alias and alias not in aliases]
+    if not unknown or any(nearest_alias(alias, aliases) for alias in unknown):
+        return None
+    text = f"'{entry.key}' is ignored, as by MM2: {_not_a_cluster(unknown[0], aliases)}"
+    return ConfigNotice(entry.line, entry.key, text, file)
 
 
 def _split_key(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
@@ -73,17 +82,22 @@ def _owners(key: str, aliases: tuple[str, ...]) -> list[str]:
 
 
 def _split_flow(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> SettingKey:
-    source, _, rest = entry.key.partition("->")
-    targets = _owners(f"{rest}.", aliases)
-    known = [alias for alias in targets if catalogue.find(Scope.FLOW, rest[len(alias) + 1 :]) is not None]
-    target = next(iter(known + targets), None)
-    for alias in (source, target if target is not None else _intended_alias(rest)):
+    source, target = _flow_aliases(entry.key, aliases)
+    for alias in (source, target):
         if alias not in aliases:
             raise _error(file, entry, _not_a_cluster(alias or "an empty alias", aliases))
-    assert target is not None
     if source == target:
         raise _error(file, entry, "source and target are the same cluster")
-    return SettingKey(Scope.FLOW, f"{source}->{target}", rest[len(target) + 1 :])
+    owner = f"{source}->{target}"
+    return SettingKey(Scope.FLOW, owner, entry.key[len(owner) + 1 :])
+
+
+def _flow_aliases(key: str, aliases: tuple[str, ...]) -> tuple[str, str]:
+    """Source and target of a flow's key; where no alias of the file fits, what is probably meant as one."""
+    source, _, rest = key.partition("->")
+    targets = _owners(f"{rest}.", aliases)
+    known = [alias for alias in targets if catalogue.find(Scope.FLOW, rest[len(alias) + 1 :]) is not None]
+    return source, next(iter(known + targets), None) or _intended_alias(rest)
 
 
 def _error(file: str, entry: FileEntry, text: str) -> ConfigError:
