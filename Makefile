@@ -5,6 +5,7 @@
 #   make test      linters, types, import rules and the whole test suite
 #   make test-kerberos   logins with tickets of a real Kerberos server; needs Debian's krb5-kdc and the package gssapi
 #   make test-keycloak   logins with tokens of a real Keycloak, which Maven downloads once (177 MB)
+#   make test-mm2-files   every file of tests/running/mm2_files with the real MirrorMaker 2 and with Heliograph: some minutes
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
@@ -28,7 +29,7 @@ AUDIT  := build/audit-tools
 AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-tuning soak audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-tuning soak audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -84,6 +85,10 @@ test-kerberos: check-java $(STAMP)
 
 test-keycloak: check-java $(STAMP)
 	$(BIN)/pytest tests/slow/test_keycloak.py $(ARGS)
+
+# All files; make test tries four of them.
+test-mm2-files: check-java $(STAMP) $(ARCHIVE)
+	MM2_FILES=all $(BIN)/pytest tests/running/test_mm2_files.py $(ARGS)
 
 # Sets of strings have one order with a fixed hash seed: the schedules are the same each time.
 schedules: $(STAMP)

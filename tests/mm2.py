@@ -5,11 +5,12 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from pyspark.find_spark_home import _find_spark_home
 
+from heliograph.sandbox.broker import log4j2
 from heliograph.sandbox.java import find_java
 from heliograph.sandbox.mirrormaker import mirror_maker_classpath, mirror_maker_command
 from waiting import PATIENCE
@@ -52,19 +53,56 @@ def mirror_maker(properties: Path) -> Iterator[MirrorMaker]:
         running.kill()
 
 
+class MirrorMakers:
+    """MM2's dedicated mode for one file after the other, in a JVM that starts once. It does what MM2's `main` does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "mm2.log"
+        logging = folder / "log4j2.properties"
+        logging.write_text(log4j2("warn", {}))
+        flags = ("-Xmx768m", *SOON_UP, f"-Dlog4j2.configurationFile={logging.as_uri()}", f"-Djava.io.tmpdir={folder}")
+        self._gateway = _gateway(flags, self.log.open("a", buffering=1))
+
+    def __enter__(self) -> "MirrorMakers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._gateway.shutdown()
+
+    @contextmanager
+    def running(self, properties: Path) -> Iterator[None]:
+        """Raises Py4JJavaError if MM2 refuses the file."""
+        jvm = self._gateway.jvm
+        utils = jvm.org.apache.kafka.common.utils.Utils
+        settings = utils.propsToStringMap(utils.loadProps(str(properties)))
+        mirror_maker = jvm.org.apache.kafka.connect.mirror.MirrorMaker(settings)
+        mirror_maker.start()
+        try:
+            yield
+        finally:
+            mirror_maker.stop()
+
+
+def _gateway(flags: Sequence[str], output: IO[str] | None = None) -> Any:
+    """A JVM with MM2's classes, which ends with this process."""
+    (py4j,) = Path(_find_spark_home(), "jars").glob("py4j-*.jar")
+    port = launch_gateway(
+        jarpath=str(py4j),
+        classpath=mirror_maker_classpath(),
+        java_path=find_java().executable,
+        die_on_exit=True,
+        javaopts=list(flags),
+        redirect_stdout=output,
+        redirect_stderr=output,
+    )
+    return JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+
+
 class JavaClient:
     """Calls `RemoteClusterUtils` of MM2's released jar."""
 
     def __init__(self, flags: Sequence[str] = ()) -> None:
-        (py4j,) = Path(_find_spark_home(), "jars").glob("py4j-*.jar")
-        port = launch_gateway(
-            jarpath=str(py4j),
-            classpath=mirror_maker_classpath(),
-            java_path=find_java().executable,
-            die_on_exit=True,
-            javaopts=["-Xmx128m", *flags],
-        )
-        self._gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+        self._gateway = _gateway(["-Xmx128m", *flags])
         self._jvm = self._gateway.jvm
         self._utils = self._jvm.org.apache.kafka.connect.mirror.RemoteClusterUtils
 

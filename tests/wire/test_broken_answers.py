@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer import (
     FetchRequest,
     FetchResponse,
@@ -26,8 +27,8 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from heliograph.wire.append import append
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.connection import Connection
-from heliograph.wire.consumer_groups import Committed, committed_offsets
-from heliograph.wire.errors import BrokerError, Unreachable, WireError
+from heliograph.wire.consumer_groups import Committed, committed_offsets, list_groups
+from heliograph.wire.errors import COORDINATOR_LOAD_IN_PROGRESS, BrokerError, Unreachable, WireError
 from heliograph.wire.fetch import FetchPartition, FetchSession, Limits
 from heliograph.wire.offsets import LATEST, list_offsets, log_ends
 from heliograph.wire.records import Record, encode
@@ -266,6 +267,21 @@ def test_a_coordinator_that_has_moved_is_found_again() -> None:
         assert len(first.received(OffsetFetchRequest)) == 1
 
     _run(test, brokers=2)
+
+
+def _listed(error: int, *groups: str) -> Answer:
+    listed = ListGroupsResponse.ListedGroup
+    rows = [listed(group_id=name, protocol_type="", group_state="Empty", group_type="classic") for name in groups]
+    return Answer(ListGroupsResponse(throttle_time_ms=0, error_code=error, groups=rows))
+
+
+def test_groups_that_a_broker_is_loading_are_asked_for_again() -> None:
+    async def test(cluster: ScriptedCluster, client: ClusterClient) -> None:
+        (broker,) = cluster.brokers
+        broker.script(ListGroupsRequest, _listed(COORDINATOR_LOAD_IN_PROGRESS), _listed(0, "g"))
+        assert list(await list_groups(client)) == ["g"]
+
+    _run(test)
 
 
 def test_a_coordinator_that_disconnects_is_the_error_of_its_groups() -> None:

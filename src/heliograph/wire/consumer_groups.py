@@ -60,11 +60,15 @@ class GroupListing:
 
 
 async def list_groups(client: ClusterClient) -> dict[str, GroupListing]:
-    """All groups of the cluster."""
+    """All groups of the cluster. Asks again while a broker loads them, as it does right after its start."""
     await client.metadata([])
 
     async def ask(node: int) -> Any:
-        answer = await (await client.connection(node)).request(ListGroupsRequest(states_filter=[], types_filter=[]))
+        for _ in range(TRIES):
+            answer = await (await client.connection(node)).request(ListGroupsRequest(states_filter=[], types_filter=[]))
+            if answer.error_code not in COORDINATOR_MOVES:
+                break
+            await asyncio.sleep(PAUSE)
         if answer.error_code:
             raise BrokerError(answer.error_code, f"listing groups of broker {node}")
         return answer
