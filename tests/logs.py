@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaConnectionError
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from heliograph.copy.cursor import Cursor, ResumePoint
@@ -387,7 +388,10 @@ class Log:
         admin: Any = KafkaAdminClient(bootstrap_servers=self.bootstrap)
 
         def replicas() -> set[tuple[int, ...]]:
-            partitions = [topic["partitions"][0] for topic in admin.describe_topics(list(topics))]
+            try:
+                partitions = [topic["partitions"][0] for topic in admin.describe_topics(list(topics))]
+            except KafkaConnectionError:  # it has asked a broker that is down
+                return set()
             return {(partition["leader_id"], *sorted(partition["isr_nodes"])) for partition in partitions}
 
         until(
