@@ -14,6 +14,7 @@ from heliograph.control.mm2_offsets import offsets_topic
 from heliograph.control.mm2_workers import workers_group
 from heliograph.model.flow import Cluster
 from heliograph.model.mm2_records import BadRecord, Checkpoint, Heartbeat, OffsetSync
+from heliograph.model.policy import HEARTBEATS
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets, delete_groups, list_groups
 from heliograph.wire.errors import WireError
@@ -198,6 +199,8 @@ async def _topic_lines(client: ClusterClient) -> list[str]:
             if isinstance(own, WireError) or isinstance(end, WireError):
                 lines.append(f"topic {name} is being created")
                 continue
+            if name == HEARTBEATS and end == 0:
+                continue  # MM2 creates it even if no heartbeats are written
             with_records = " with records" if end > 0 else ""
             lines.append(f"topic {name}: {len(topic.leaders)} partitions, {own['cleanup.policy'].value}{with_records}")
             lines += [f"topic {name}: {line}" for line in await _internal_records(client, topic)]
