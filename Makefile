@@ -86,7 +86,7 @@ test-kerberos: check-java $(STAMP)
 test-keycloak: check-java $(STAMP)
 	$(BIN)/pytest tests/slow/test_keycloak.py $(ARGS)
 
-# All files; make test tries four of them.
+# All files; make test tries three of them.
 test-mm2-files: check-java $(STAMP) $(ARCHIVE)
 	MM2_FILES=all $(BIN)/pytest tests/running/test_mm2_files.py $(ARGS)
 

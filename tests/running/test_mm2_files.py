@@ -30,7 +30,7 @@ from running.same_file import (
 from waiting import PATIENCE, until
 
 _FILES = Path(__file__).parent / "mm2_files"
-_SHORT = ("aliases-of-clusters", "identity", "overrides", "syntax")
+_SHORT = ("aliases-of-clusters", "identity", "syntax")
 
 
 def _files() -> list[str]:
