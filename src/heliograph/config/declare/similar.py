@@ -7,6 +7,8 @@ that only share many letters, such as `message.max.bytes` and `metadata.max.age.
 import re
 from collections.abc import Iterable
 
+_SAME = {"millis": "ms", "milliseconds": "ms", "sec": "seconds", "secs": "seconds"}
+
 
 def misspelt(name: str, known: Iterable[str]) -> str | None:
     """The known name with the same number of words, each of them equal or similar; in another order, each equal."""
@@ -31,7 +33,7 @@ def incomplete(name: str, known: Iterable[str]) -> str | None:
 
 
 def _words(name: str) -> list[str]:
-    return re.split(r"[._-]", name.lower())
+    return [_SAME.get(word, word) for word in re.split(r"[._-]", name.lower())]
 
 
 def _differences(words: list[str], others: list[str]) -> int:
@@ -43,7 +45,8 @@ def _is_similar(word: str, other: str) -> bool:
     shorter, longer = sorted((word, other), key=len)
     if word == other or (len(shorter) > 2 and longer.startswith(shorter)):
         return True
-    allowed = 0 if len(longer) < 4 else 1 if len(longer) < 8 else 2
+    # In a short word another letter makes another word.
+    allowed = len(longer) - len(shorter) if len(longer) < 4 else 1 if len(longer) < 8 else 2
     return len(longer) - len(shorter) <= allowed and _typing_errors(word, other) <= allowed
 
 
