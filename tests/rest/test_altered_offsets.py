@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -102,6 +102,18 @@ class Mirrored:
         return [event["text"] for event in self.api("GET", f"/heliograph/v1/events?topic={self.topic}").body]
 
 
+def _after_a_kill(change: Callable[[], Answer]) -> Answer:
+    """A process that was killed counts as running until its last status is 20 s old."""
+    answers: list[Answer] = []
+
+    def is_allowed() -> bool:
+        answers.append(change())
+        return answers[-1].status != 409
+
+    until(is_allowed)
+    return answers[-1]
+
+
 def test_records_are_skipped_and_copied_again_as_asked(served: Served, pair: Pair, topic: str) -> None:
     flow = Mirrored(served.api, pair, topic, "altered")
     pair.a.create(topic, partitions=2)
@@ -131,7 +143,7 @@ def test_records_are_skipped_and_copied_again_as_asked(served: Served, pair: Pai
     assert [flow.translated(offset) for offset in (12, 30, 32, 35, 40, 50)] == [12, 30, 30, 30, 35, 45]
 
     flow.stop()
-    assert flow.alter(p0=19, p1=None).body == ALTERED
+    assert _after_a_kill(lambda: flow.alter(p0=19, p1=None)).body == ALTERED
     assert flow.offsets() == {0: 19}
     assert [flow.translated(offset) for offset in (12, 19, 20, 40)] == [12, 19, 45, 45]
     flow.resume()
@@ -150,7 +162,7 @@ def test_records_are_skipped_and_copied_again_as_asked(served: Served, pair: Pai
     assert pair.b.read(flow.mirror) == copied
 
     flow.stop()
-    done = served.api("DELETE", f"{flow.path}/offsets")
+    done = _after_a_kill(lambda: served.api("DELETE", f"{flow.path}/offsets"))
     assert (done.status, done.body) == (200, RESET)
     assert flow.offsets() == {}
     flow.resume()
