@@ -29,7 +29,6 @@ engine = Engine(2, conf=json.loads(sys.argv[1]))
 engine.start()
 daemon = engine.daemon_ahead
 """
-_ENDED = 1  # by itself: PySpark's daemon has no other status
 _END = "engine.end_jvm(60)\n"
 
 
@@ -43,7 +42,7 @@ def test_workers_are_forked_by_the_daemon_that_was_started_ahead() -> None:
     program = "result = run()\n" + _END + "print(json.dumps([*result, daemon.pid, daemon.poll()]))"
     worker, parent, _, daemon, status = _said(program)
     assert parent == daemon
-    assert status == _ENDED
+    assert status is not None
     until(lambda: not psutil.pid_exists(worker))
 
 
@@ -70,7 +69,7 @@ def test_a_killed_jvm_takes_the_daemon_and_its_workers_with_it() -> None:
     worker, status = _said(
         "worker, _, _ = run(); engine.kill(); print(json.dumps([worker, daemon.poll()]), flush=True); os._exit(0)"
     )
-    assert status == _ENDED
+    assert status is not None
     until(lambda: not psutil.pid_exists(worker))
 
 
