@@ -199,8 +199,8 @@ async def _topic_lines(client: ClusterClient) -> list[str]:
             if isinstance(own, WireError) or isinstance(end, WireError):
                 lines.append(f"topic {name} is being created")
                 continue
-            if name == HEARTBEATS and end == 0:
-                continue  # MM2 creates it even if no heartbeats are written
+            if end == 0 and (name == HEARTBEATS or name.endswith(f".{HEARTBEATS}")):
+                continue  # MM2 creates it even if no heartbeats are written, and copies it
             with_records = " with records" if end > 0 else ""
             lines.append(f"topic {name}: {len(topic.leaders)} partitions, {own['cleanup.policy'].value}{with_records}")
             lines += [f"topic {name}: {line}" for line in await _internal_records(client, topic)]
