@@ -42,9 +42,9 @@ def test_a_flow_with_an_unknown_cluster_is_an_error() -> None:
 
 
 def test_other_settings_of_a_flow_with_an_unknown_cluster_are_ignored_with_a_warning() -> None:
-    read = deployment(MINIMAL + "X->B.topics = x\nA->eu.west.topics = x\n")
+    read = deployment(MINIMAL + "X->B.sync.group.offsets.enabled = true\nA->eu.west.topics = x\n")
     assert [str(warning) for warning in read.warnings] == [
-        "mm2.properties:5: 'X->B.topics' is ignored, as by MM2: X is not in 'clusters' (A, B)",
+        "mm2.properties:5: 'X->B.sync.group.offsets.enabled' is ignored, as by MM2: X is not in 'clusters' (A, B)",
         "mm2.properties:6: 'A->eu.west.topics' is ignored, as by MM2: eu.west is not in 'clusters' (A, B)",
     ]
     assert [flow.name for flow in read.flows] == ["A->B"]

@@ -52,9 +52,11 @@ def from_properties(file: str, entries: tuple[FileEntry, ...]) -> Settings:
 def _of_unknown_flow(file: str, entry: FileEntry, aliases: tuple[str, ...]) -> ConfigNotice | None:
     """A notice if the setting is that of a flow between other clusters, which MM2 ignores. It is an error if the alias
     is similar to one of the file's, and misspelt; or if the flow is enabled, as it would not run."""
-    if "->" not in entry.key or entry.key.endswith(("->", f".{ENABLED.name}")):
+    if "->" not in entry.key or entry.key.endswith("->"):
         return None
     source, target = _flow_aliases(entry.key, aliases)
+    if entry.key == f"{source}->{target}.{ENABLED.name}":
+        return None
     unknown = [alias for alias in (source, target) if alias and alias not in aliases]
     if not unknown or any(nearest_alias(alias, aliases) for alias in unknown):
         return None
