@@ -66,7 +66,7 @@ def test_an_alias_of_the_flow_wins_over_that_of_the_cluster_and_that_over_the_to
 
 def test_an_alias_at_top_level_is_that_of_every_flow() -> None:
     read = deployment(MINIMAL + "B->A.enabled = true\nsource.cluster.alias = x\n")
-    assert [(one.name, one.aliases) for one in read.flows] == [("A->B", ("x", "B")), ("B->A", ("x", "A"))]
+    assert [(flow.name, flow.aliases) for flow in read.flows] == [("A->B", ("x", "B")), ("B->A", ("x", "A"))]
 
 
 def test_a_cluster_that_is_called_source_does_not_hide_the_alias_of_all_sources() -> None:
@@ -155,7 +155,7 @@ def test_connectors_of_a_file_have_the_aliases_and_become_the_same_flow_again(tm
     path.write_text(MINIMAL + EMPTY)
     document = read_all([path])
     read = assemble(document)
-    projected = [one for one in connectors(document, read.flows) if one.part == SOURCE]
+    projected = [each for each in connectors(document, read.flows) if each.part == SOURCE]
     config = projected[0].whole_config()
     assert (config["source.cluster.alias"], config["target.cluster.alias"]) == ("", "B")
     posted = connector("s", config)
