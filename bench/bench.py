@@ -29,7 +29,7 @@ from processes import Machine
 from relay import relay
 from results import BOUND_TITLES, Bound, Copy, Limit, Results, Source
 from stage import Stage
-from tools import TOOLS, Kind, Tool
+from tools import TOOLS, Kind, Tool, heliograph_with
 from workloads import WORKLOADS, Workload, produce_only, write
 from writers import write_small
 
@@ -103,7 +103,7 @@ def run(plan: Plan) -> Results:
             except (Trouble, WireError) as trouble:
                 results.troubles.append(f"workload {workload.number}: {trouble}")
                 _say(f"  FAILED: {trouble}")
-                _tidy(stage)
+                tidy(stage)
         if plan.latency_seconds:
             _measure_latency(stage, plan, results)
     results.seconds = time.monotonic() - began
@@ -171,7 +171,7 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
-    _tidy(stage)
+    tidy(stage)
 
 
 def _written(stage: Stage, workload: Workload, records: int) -> Survey:
@@ -196,7 +196,7 @@ def _measure_limits(stage: Stage, workload: Workload, survey: Survey, records: i
     for bound, per_batch in ((Bound.PRODUCE_LARGE, pool.per_large_batch), (Bound.PRODUCE, pool.per_batch)):
         if per_batch is not None:
             measured.append((bound, *asyncio.run(produce_only(workload, per_batch, stage.pair.target, records))))
-            _tidy(stage, workload)
+            tidy(stage, workload)
     for bound, rate, cpu in measured:
         _say(f"  round {number}  {BOUND_TITLES[bound]:<40} {rate:>11,.0f} records/s")
         yield Limit(workload.number, number, bound, rate, cpu)
@@ -219,7 +219,7 @@ def _source(workload: Workload, survey: Survey, seconds: float) -> Source:
 
 def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool, number: int) -> Copy:
     copied = measuring.copy(stage, workload, survey, tool, number, plan.patience)
-    _tidy(stage, workload)
+    tidy(stage, workload)
     _say(f"  round {number}  {tool.title:<40} {_outcome(copied)}")
     return copied
 
@@ -241,7 +241,7 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
             result = latency.measure(stage, tool, rate, number, plan.latency_seconds, plan.patience)
-            _tidy(stage)
+            tidy(stage)
             results.latencies.append(result)
             outcome = (
                 f"FAILED: {result.failure}" if result.failure else f"p50 {result.p50:,.1f} ms, p99 {result.p99:,.1f} ms"
@@ -249,7 +249,7 @@ def _measure_latency(stage: Stage, plan: Plan, results: Results) -> None:
             _say(f"  round {number}  {tool.title:<40} {outcome}")
 
 
-def _tidy(stage: Stage, workload: Workload | None = None) -> None:
+def tidy(stage: Stage, workload: Workload | None = None) -> None:
     """Deletes all topics on both sides but for the workload's own, and waits until they are gone."""
     own = (workload.topic,) if workload is not None else ()
     asyncio.run(clear(stage.pair.target, own if workload is not None and workload.two_way else ()))
@@ -267,6 +267,8 @@ def _plan(options: argparse.Namespace) -> Plan:
         plan = replace(plan, workloads=_chosen_workloads(options.workloads))
     if options.tools:
         plan = replace(plan, tools=_chosen_tools(options.tools))
+    variants = tuple(heliograph_with(number, settings) for number, settings in enumerate(options.variants, 1))
+    plan = replace(plan, tools=plan.tools + variants)
     if options.mm2_tasks is not None:
         tuned = [replace(tool, tasks=options.mm2_tasks) if tool.producer else tool for tool in plan.tools]
         plan = replace(plan, tools=tuple(tuned))
@@ -301,6 +303,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="workloads 1 and 3, one small round; nothing is written")
     parser.add_argument("--workloads", metavar="1,3", help="only these")
     parser.add_argument("--tools", metavar="NAMES", help=f"only these of {', '.join(tool.key for tool in TOOLS)}")
+    parser.add_argument(
+        "--with",
+        dest="variants",
+        action="append",
+        default=[],
+        metavar="SETTINGS",
+        help="also Heliograph with these settings: 'name=value name=value'; may be repeated",
+    )
     parser.add_argument(
         "--mm2-tasks", type=_at_least_one, metavar="N", help="tasks.max of the tuned variants of MirrorMaker 2"
     )

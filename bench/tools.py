@@ -90,7 +90,8 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Tool:
-    """A mirror under test. `producer` and `consumer` are the settings of MM2's clients of records."""
+    """A mirror under test. `producer` and `consumer` are the settings of MM2's clients of records. `settings` are other
+    lines of the file."""
 
     key: str
     title: str
@@ -99,6 +100,7 @@ class Tool:
     producer: tuple[tuple[str, str], ...] = ()
     consumer: tuple[tuple[str, str], ...] = ()
     exactly_once: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
 
     def runs(self, workload: Workload) -> bool:
         return self.kind is not Kind.HELIOGRAPH or self.tasks == 1 or workload.two_tasks
@@ -131,6 +133,12 @@ TOOLS = (
 )
 
 
+def heliograph_with(number: int, settings: str) -> Tool:
+    """A variant of Heliograph with these settings: `name=value name=value`."""
+    pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in settings.split()))
+    return Tool(f"heliograph-with-{number}", f"Heliograph, {settings}", 1, Kind.HELIOGRAPH, settings=pairs)
+
+
 def properties(tool: Tool, workload: Workload, flows: Sequence[Flow]) -> str:
     """The file that Heliograph and MirrorMaker 2 read: one flow, or the two between a pair of clusters."""
     first = flows[0]
@@ -140,6 +148,7 @@ def properties(tool: Tool, workload: Workload, flows: Sequence[Flow]) -> str:
         *(f"{first.target}.{name} = {value}" for name, value in first.target_client.items()),
         f"tasks.max = {tool.tasks}",
         *(f"{name}replication.factor = 1" for name in _FACTORS),
+        *(f"{name} = {value}" for name, value in tool.settings),
     ]
     if len(flows) == 1:
         lines.append(f"{first.target}->{first.source}.emit.heartbeats.enabled = false")

@@ -11,7 +11,7 @@ from heliograph.wire.batches import mirror_header, split
 from heliograph.wire.kernels import loading
 from heliograph.wire.recode import Builder, DecodedRecord, records_of
 
-_LARGE = 70_000  # bytes of a batch that is not worth joining, in either way
+_LARGE = 270_000  # bytes of a batch that is not worth joining, in either way
 
 
 @pytest.fixture(autouse=True, params=["compiled", "python"])

@@ -17,7 +17,7 @@ from heliograph.copy.target_limits import TargetLimits
 from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.wire.batches import HEADER, Batch, mirror_header, split
 from heliograph.wire.kernels import loading
-from heliograph.wire.recode import GZIP, LZ4, NONE, ZSTD, DecodedRecord, codec_of, compress, records_of
+from heliograph.wire.recode import GZIP, LZ4, NONE, SNAPPY, ZSTD, DecodedRecord, codec_of, compress, records_of
 from heliograph.wire.recompress import decompressed_parts
 
 _CODECS = range(len(COMPRESSION_TYPES))
@@ -43,7 +43,7 @@ def _records(first: int, count: int, size: int = 100) -> list[DecodedRecord]:
 def _random_records(first: int, count: int) -> list[DecodedRecord]:
     """Their batches are too large to be joined with others, however they are compressed."""
     random = Random(first)
-    return [record._replace(value=3 * random.randbytes(2000)) for record in _records(first, count)]
+    return [record._replace(value=3 * random.randbytes(2400)) for record in _records(first, count)]
 
 
 def _batch(records: Sequence[DecodedRecord], codec: int = NONE, attributes: int = 0, producer: int = -1) -> bytes:
@@ -155,10 +155,11 @@ def test_records_offsets_and_gaps_of_any_log_stay(
     rules = Rules(join_up_to=join_up_to, max_batch_bytes=limit, parks=True, preserve_offsets=preserves)
     asked = replace(rules, compression=Compression(COMPRESSION_TYPES[codec]), split_over=join_up_to or 900_000)
     plain, recoded = (classify(data, 10 + skipped, -1, either, aborted) for either in (rules, asked))
-    assert recoded.problem is None
-    left_out = {left_out.record.offset for left_out in recoded.left_out}
-    expected = [record for record in seen if record.offset >= 10 + skipped and record.offset not in left_out]
-    assert _copied(recoded) == expected
+    for classified in (plain, recoded):
+        assert classified.problem is None
+        left_out = {left_out.record.offset for left_out in classified.left_out}
+        expected = [record for record in seen if record.offset >= 10 + skipped and record.offset not in left_out]
+        assert _copied(classified) == expected
     assert (recoded.next_source, recoded.epoch) == (plain.next_source, plain.epoch)
     for outgoing in recoded.outgoing:
         if codec_of(outgoing.batch) != codec:  # compressed, it would be larger
@@ -169,7 +170,7 @@ def test_records_offsets_and_gaps_of_any_log_stay(
         list(records_of(batch)) for batch in plain.aborted
     ]
     if limit:
-        assert all(outgoing.size <= limit for outgoing in recoded.outgoing)
+        assert all(outgoing.size <= limit for outgoing in (*plain.outgoing, *recoded.outgoing))
 
 
 # --- what is joined, kept and split -------------------------------------------------------------------------------
@@ -190,6 +191,40 @@ def test_batches_of_that_type_keep_their_bytes(codec: int) -> None:
     classified = classify(data, 0, -1, _asked(codec))
     assert _bytes(classified) == data
     assert not any(outgoing.is_reencoded for outgoing in classified.outgoing)
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_small_neighbours_are_joined_and_keep_their_compression(codec: int) -> None:
+    batches = [_batch(_records(first, 10), codec) for first in range(0, 500, 10)]
+    classified = classify(b"".join(batches), 0, -1, Rules())
+    assert [outgoing.count for outgoing in classified.outgoing] == [500]
+    assert _codecs(classified) == {codec}
+    assert _copied(classified) == _records(0, 500)
+
+
+def test_what_comes_between_small_compressed_batches_keeps_its_place() -> None:
+    small = [_batch(_records(first, 10), LZ4) for first in range(0, 60, 10)]
+    large = _batch(_random_records(20, 10), LZ4)
+    other = _batch(_records(50, 10), ZSTD)
+    classified = classify(b"".join([*small[:2], large, *small[3:5], other]), 0, -1, Rules())
+    assert [outgoing.count for outgoing in classified.outgoing] == [20, 10, 20, 10]
+    assert bytes(classified.outgoing[1].batch.data) == large
+    assert _copied(classified) == [*_records(0, 20), *_random_records(20, 10), *_records(30, 30)]
+
+
+def test_a_damaged_batch_among_small_compressed_ones_stops_before_it() -> None:
+    batches = [bytearray(_batch(_records(first, 10), LZ4)) for first in range(0, 40, 10)]
+    batches[2][-1] ^= 1
+    classified = classify(b"".join(batches), 0, -1, Rules())
+    assert classified.problem is not None
+    assert classified.next_source == 20
+    assert _copied(classified) == _records(0, 20)
+
+
+def test_what_decompresses_to_more_than_batch_size_is_sent_as_it_is() -> None:
+    batches = [_batch(_records(first, 10, 40_000), LZ4) for first in range(0, 40, 10)]
+    classified = classify(b"".join(batches), 0, -1, Rules(join_up_to=50_000))
+    assert _bytes(classified) == b"".join(batches)
 
 
 def test_batches_of_other_types_are_joined_up_to_batch_size() -> None:

@@ -102,9 +102,9 @@ class _Work:
 
     def _take_part(self, data: memoryview) -> None:
         rules = self._rules
-        joiner = Joiner(
-            data, JoinRules(rules.join_up_to, rules.max_batch_bytes, rules.preserve_offsets, rules.compiled)
-        )
+        level = None if rules.compression is None else rules.compression.level
+        limits = rules.join_up_to, rules.max_batch_bytes
+        joiner = Joiner(data, JoinRules(*limits, rules.preserve_offsets, rules.compiled, level))
         at = 0
         while (batch := batch_at(data, at)) is not None:
             joined = self._join(joiner, batch, at) if self._may_join else None

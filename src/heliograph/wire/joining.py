@@ -1,25 +1,30 @@
-"""Joins neighbouring batches into one: small ones, and uncompressed ones that cannot be sent as they are.
+"""Joins neighbouring batches into one: small ones, and those that cannot be sent as they are.
 
 A broker and Heliograph spend more on each batch than compiled code spends on copying some ten kilobytes, so joining
-saves CPU on both sides. Keys, values, headers, timestamps and order stay.
+saves CPU on both sides. Compressed batches are decompressed, joined and compressed again, where that is cheaper than
+appending them. Keys, values, headers, timestamps and order stay.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from heliograph.model.compression import COMPRESSION_TYPES, Compression
 from heliograph.wire.aborted import AbortedTransactions
-from heliograph.wire.batches import Batch, joined_batch
+from heliograph.wire.batches import Batch, joined_batch, one_batch
 from heliograph.wire.kernels.loading import compiled_join
-from heliograph.wire.recode import NONE, codec_of, join_thin
+from heliograph.wire.recode import GZIP, LZ4, NONE, SNAPPY, ZSTD, codec_of, join_thin
+from heliograph.wire.recompress import compressed, decompressed, good_batch_at
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Measured: an append costs a broker and Heliograph together about as much as joining this many bytes in compiled code.
-SMALL = 64 * 1024
-# Compressed, or without compiled code: decoding and encoding more than this costs more than an append.
+# Batches up to these sizes cost less to join than to append, for a broker and Heliograph together. `make bench-joining`
+# measures it. The sizes are those of the compressed batches.
+SMALL = 256 * 1024
+_SMALL_COMPRESSED = {GZIP: 2 * 1024, SNAPPY: 16 * 1024, LZ4: 16 * 1024, ZSTD: 8 * 1024}
+# Without compiled code.
 THIN = 1024
 PLAIN = 0  # it could be sent as it is; kernels.joining has the other numbers
 _MAX_RUNS = 4096
@@ -74,6 +79,7 @@ class JoinRules:
     max_batch_bytes: int = 0  # what the mirror takes; 0: no known limit
     contiguous: bool = False  # no batch may span a gap between source offsets
     compiled: bool = True
+    level: int | None = None  # of what is compressed again; None: the default of Kafka's own producers
 
 
 class Joiner:
@@ -90,13 +96,62 @@ class Joiner:
         offset `done`. None if it is not joined: the caller then handles it alone."""
         if batch.magic != 2:
             return None
-        if self._compiled is None or codec_of(batch) != NONE:
+        if self._compiled is None:
             return self._join_thin(batch, at, done)
-        is_plain = batch.dense and not batch.log_append_time and batch.base_offset >= done
+        is_plain = _is_plain(batch, done)
+        if codec_of(batch) != NONE:
+            return self._join_compressed(self._compiled, batch, at, done, aborted, is_plain)
         is_last = at + batch.size >= len(self._data)
         if is_plain and (is_last or batch.size > SMALL):
             return None
-        return self._join_compiled(self._compiled, batch, at, done, aborted, is_plain)
+        return self._join_compiled(self._compiled, batch, at, done, aborted, is_plain, SMALL)
+
+    def _join_compressed(
+        self,
+        join: Callable[..., Any],
+        first: Batch,
+        at: int,
+        done: int,
+        aborted: AbortedTransactions,
+        is_plain: bool,
+    ) -> Joined | None:
+        if first.transactional and aborted.hides(first):
+            return None
+        plain, ends = self._decompressed_run(first, at, done)
+        if len(ends) < (2 if is_plain else 1):
+            return None
+        data = memoryview(plain)
+        limit = self._rules.limit
+        run = Joiner(data, self._rules)
+        joined = run._join_compiled(join, one_batch(data[: next(iter(ends))]), 0, done, aborted, is_plain, limit)
+        if joined is None:
+            return None
+        compression = Compression(COMPRESSION_TYPES[codec_of(first)], self._rules.level)
+        return joined._replace(batch=compressed(joined.batch, compression), end=ends[joined.end])
+
+    def _decompressed_run(self, first: Batch, at: int, done: int) -> tuple[bytearray, dict[int, int]]:
+        """This batch and its small neighbours of the same compression type, decompressed; and where each of them ends:
+        index in the result to index in the fetched data."""
+        codec, rules = codec_of(first), self._rules
+        plain, ends = bytearray(), dict[int, int]()
+        batch: Batch | None = first
+        expected = first.base_offset
+        while batch is not None and batch.magic == 2 and len(plain) < rules.limit:
+            if rules.contiguous and (batch.base_offset != expected or not batch.dense or batch.control):
+                break
+            is_small = batch.size <= _SMALL_COMPRESSED.get(codec, 0) or not _is_plain(batch, done)
+            if batch.control:
+                part: bytearray | memoryview | None = batch.data  # a transaction's marker separates nothing
+            else:
+                part = decompressed(batch) if is_small and codec_of(batch) == codec else None
+            if part is None:
+                break
+            plain += part
+            at += batch.size
+            ends[len(plain)] = at
+            expected = batch.next_offset
+            batch = good_batch_at(self._data, at)
+        return plain, ends
 
     def _join_thin(self, batch: Batch, at: int, done: int) -> Joined | None:
         if batch.size > THIN or batch.base_offset < done or self._rules.max_batch_bytes:
@@ -115,6 +170,7 @@ class Joiner:
         done: int,
         aborted: AbortedTransactions,
         is_plain: bool,
+        small: int,
     ) -> Joined | None:
         import numpy as np
 
@@ -131,7 +187,7 @@ class Joiner:
         runs = np.empty(2 * _MAX_RUNS, np.int64)
         arrays = aborted.arrays()
         end, size, batches, count, pairs, first_time, max_time, next_source, epoch_and_why = join(
-            array, at, done, SMALL, limit, rules.contiguous, *arrays, out, runs
+            array, at, done, small, limit, rules.contiguous, *arrays, out, runs
         )
         why = epoch_and_why & 3
         if count == 0 or (batches == 1 and why == PLAIN):
@@ -140,3 +196,8 @@ class Joiner:
         made = out[:size] if 2 * size > len(out) else out[:size].copy()  # frees the rest of `out`
         new = joined_batch(made.data, int(runs[0]), epoch_and_why >> 2, first_time, max_time, count)
         return Joined(new, Runs(runs[: 2 * pairs].reshape(-1, 2).copy()), end, next_source, why)
+
+
+def _is_plain(batch: Batch, done: int) -> bool:
+    """Whether it can be sent as it is."""
+    return batch.dense and not batch.log_append_time and batch.base_offset >= done

@@ -29,8 +29,8 @@ def decompressed_parts(data: memoryview, kept_codec: int) -> Iterator[memoryview
     and those of the old formats. A part consists of whole batches."""
     at = since = 0  # from `since` up to `at` are batches that stay as they are
     made = bytearray()
-    while (batch := _batch_at(data, at)) is not None:
-        plain = _decompressed(batch, kept_codec)
+    while (batch := good_batch_at(data, at)) is not None:
+        plain = None if codec_of(batch) == kept_codec else decompressed(batch)
         if plain is not None and not made and since < at:
             yield data[since:at]
         is_added = plain is not None or (bool(made) and batch.control)  # a transaction's marker separates nothing
@@ -47,7 +47,8 @@ def decompressed_parts(data: memoryview, kept_codec: int) -> Iterator[memoryview
         yield data[since:]
 
 
-def _batch_at(data: memoryview, at: int) -> Batch | None:
+def good_batch_at(data: memoryview, at: int) -> Batch | None:
+    """The batch at this index, unless it is incomplete or its length is impossible."""
     try:
         return batch_at(data, at)
     except BadBatch:
@@ -65,11 +66,11 @@ def compressed(batch: Batch, compression: Compression) -> Batch:
     return one_batch(memoryview(data))._replace(base_offset=batch.base_offset, leader_epoch=batch.leader_epoch)
 
 
-def _decompressed(batch: Batch, kept_codec: int) -> bytearray | None:
-    """None if the batch is to stay as it is."""
+def decompressed(batch: Batch) -> bytearray | None:
+    """The bytes of the same batch without compression; None if it has none, is damaged or of an old format."""
     codec = codec_of(batch)
     # The checksum is written again: damage must be found before that hides it.
-    if batch.magic != 2 or codec in (NONE, kept_codec) or codec not in _DECOMPRESS or not batch.has_valid_checksum():
+    if batch.magic != 2 or codec not in _DECOMPRESS or not batch.has_valid_checksum():
         return None
     try:
         records = _DECOMPRESS[codec](bytes(batch.records))
