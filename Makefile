@@ -9,6 +9,7 @@
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
+#   make bench-joining   up to which size batches cost less to join than to append
 #   make bench-tuning   one topic with several settings (ARGS="--mm2": MirrorMaker 2 as well)
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
@@ -29,7 +30,7 @@ AUDIT  := build/audit-tools
 AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-tuning soak audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning soak audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -55,6 +56,7 @@ $(STAMP): requirements.lock pyproject.toml | check-python
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src  # also where PYTHONDONTWRITEBYTECODE is set: a start takes a second less
 	@$(BIN)/python -m heliograph.wire.kernels.loading || true  # compiled ahead; otherwise the first start does it
 	@touch $(STAMP)
 
@@ -133,6 +135,9 @@ bench-ledger: check-java $(STAMP) $(ARCHIVE)
 
 bench-tuning: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/tuning.py $(ARGS)
+
+bench-joining: check-java $(STAMP) $(ARCHIVE)
+	@$(BIN)/python bench/joining.py $(ARGS)
 
 soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from heliograph import __version__
+from heliograph.imports import many_imports
 
 _STYLE: Any = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 # Command to module. A module is imported when its command is called, because each needs different libraries.
@@ -45,7 +46,8 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if super().get_command(ctx, cmd_name) is None:
             return None
-        module = importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}")
+        with many_imports():
+            module = importlib.import_module(f"heliograph.cli.{_MODULES[cmd_name]}")
         command = getattr(module, cmd_name.replace("-", "_"))
         if isinstance(command, typer.Typer):
             return typer.main.get_group(command)

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from heliograph.imports import many_imports
+
 _ENDS_WITHIN = 1.0
 _FILES = 3  # standard input, output and error
 
@@ -46,12 +48,13 @@ def end_ahead(process: "subprocess.Popen[bytes]") -> None:
 
 def load_everything() -> Callable[[], None]:
     """Loads what a lease needs. Returns PySpark's daemon."""
-    from pyspark.daemon import manager
+    with many_imports():
+        from pyspark.daemon import manager
 
-    import heliograph.engine.lease  # noqa: F401
-    from heliograph.wire.kernels.loading import load
+        import heliograph.engine.lease  # noqa: F401
+        from heliograph.wire.kernels.loading import load
 
-    load()
+        load()
     return manager
 
 
