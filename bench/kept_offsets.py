@@ -23,7 +23,7 @@ from heliograph.model.flow import Cluster, Flow, KeptOffsets, Writing
 from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.sandbox import Sandbox, SandboxCluster
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import mirror_header, one_batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import Record, encode
@@ -106,7 +106,9 @@ async def _transact(
         places = [(topic, (number * width + turn) % _PARTITIONS) for turn in range(width)]
         await transaction.add(places)
         parts = [
-            (*place, (mirror_header(batch, transaction.producer_id, at, transaction.epoch), batch.records))
+            PartitionBatch(
+                *place, (mirror_header(batch, transaction.producer_id, at, transaction.epoch), batch.records)
+            )
             for place in places
             for at in [transaction.sequence(place, batch.count)]
         ]
@@ -124,7 +126,8 @@ async def _beginning(stage: Stage, offset: int) -> None:
     cursor.mirror.locate(leader, "")
     cursor.start(ResumePoint(Position(offset, 0), preserves_offsets=True))
     await fill(cursor, stage.source, LeaseClock(float("inf")))
-    await append(await stage.source.connection(leader), [("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])], 30.0)
+    last = PartitionBatch("late", 0, [encode([Record(0, 1, b"k", b"v", ())])])
+    await append(await stage.source.connection(leader), [last], 30.0)
     took = await stage.copied("late", keep=True)
     _say(f"a source that begins at offset {offset}: filled up in {took:.1f} s, {offset / took / 1e6:.1f} M offsets/s")
 
@@ -195,7 +198,7 @@ async def _plain(stage: Stage, batches: int) -> None:
     batch = encode([Record(0, 1_700_000_000_000, b"k", b"v" * 1000, ())] * 100)
     connection = await stage.source.connection((await stage.leaders("plain"))[0])
     for _ in range(batches):
-        await append(connection, [("plain", number, [batch]) for number in range(_PARTITIONS)], 30.0)
+        await append(connection, [PartitionBatch("plain", number, [batch]) for number in range(_PARTITIONS)], 30.0)
     size = batches * _PARTITIONS * len(batch) / 1e6
     translated, kept = await stage.copied("plain", keep=False), await stage.copied("plain", keep=True)
     _say(f"plain records, {size:.0f} MB: translated {size / translated:.0f} MB/s, kept {size / kept:.0f} MB/s")

@@ -38,7 +38,7 @@ from heliograph.model.names import NameFilter
 from heliograph.model.pages import PAGE, Page, page_of
 from heliograph.model.partitions import MirrorPartition
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import mirror_header
 from heliograph.wire.cluster import ClusterClient, Topic, id_text
 from heliograph.wire.offsets import LATEST, delete_before, list_offsets
@@ -100,9 +100,8 @@ async def _fill(client: ClusterClient, topic: str, ends: dict[int, int]) -> None
         connection, at = await client.connection(known.leaders[partition]), 0
         while at < end:
             batch = _batch(min(_FILL, end - at), ZSTD)
-            (answer,) = await append(
-                connection, [(topic, partition, (mirror_header(batch, -1, -1), batch.records))], 60.0
-            )
+            pieces = mirror_header(batch, -1, -1), batch.records
+            (answer,) = await append(connection, [PartitionBatch(topic, partition, pieces)], 60.0)
             assert not answer.error, answer
             at += batch.count
 
@@ -213,7 +212,7 @@ class Bench:
     async def _write(self, topic: str) -> None:
         leader = (await self._source.metadata([topic])).topics[topic].leaders[0]
         batch = encode([Record(0, int(time.time() * 1000), None, b"x" * 100)])
-        (answer,) = await append(await self._source.connection(leader), [(topic, 0, [batch])], 30.0)
+        (answer,) = await append(await self._source.connection(leader), [PartitionBatch(topic, 0, [batch])], 30.0)
         assert not answer.error, answer
 
     async def translations(self) -> None:

@@ -19,7 +19,7 @@ import psutil
 from clusters import broker_spec, client_for
 
 from heliograph.sandbox import Sandbox, SandboxCluster
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
 from heliograph.wire.topic_requests import NewTopic, create_topics
@@ -57,7 +57,7 @@ class Probe:
             known = (await self._source.metadata([topic])).topics[topic]
             if partition in known.leaders:
                 connection = await self._source.connection(known.leaders[partition])
-                (answer,) = await append(connection, [(topic, partition, [batch])], 30.0)
+                (answer,) = await append(connection, [PartitionBatch(topic, partition, [batch])], 30.0)
                 if not answer.error:
                     return
             await asyncio.sleep(0.05)

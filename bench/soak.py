@@ -26,7 +26,7 @@ from clusters import broker_spec, client_for
 from kafka import KafkaProducer
 
 from heliograph.sandbox import Sandbox, SandboxCluster
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
 from heliograph.wire.topic_requests import NewTopic, create_topics
@@ -60,7 +60,7 @@ async def _write(cluster: SandboxCluster, topic: str, per_batch: int, batches_pe
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         now = int(time.time() * 1000)
         batch = encode([Record(0, now, None, bytes(64 + (number + m) % 26 for m in range(100)))] * per_batch)
-        (answer,) = await append(connection, [(topic, number % PARTITIONS, [batch])], 30.0)
+        (answer,) = await append(connection, [PartitionBatch(topic, number % PARTITIONS, [batch])], 30.0)
         assert not answer.error, answer
         written += per_batch
     client.close()

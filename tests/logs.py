@@ -17,7 +17,7 @@ from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.start_filler import fill
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.consumer_groups import Committed, commit_offsets
 from heliograph.wire.errors import MESSAGE_TOO_LARGE, TOPIC_ALREADY_EXISTS, BrokerError, WireError
@@ -146,7 +146,7 @@ class Log:
             leader = (await client.metadata([topic])).topics[topic].leaders[partition]
             connection = await client.connection(leader)
             for batch in batches:
-                (answer,) = await append(connection, [(topic, partition, [batch])], 10.0)
+                (answer,) = await append(connection, [PartitionBatch(topic, partition, [batch])], 10.0)
                 assert not answer.error, answer
 
         self._with_client(do)
@@ -357,7 +357,7 @@ class Log:
 
         async def do(client: ClusterClient) -> int:
             leader = (await client.metadata([topic])).topics[topic].leaders[0]
-            (answer,) = await append(await client.connection(leader), [(topic, 0, [batch])], 10.0)
+            (answer,) = await append(await client.connection(leader), [PartitionBatch(topic, 0, [batch])], 10.0)
             return int(answer.error)
 
         code: int = on(self, do)

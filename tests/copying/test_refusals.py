@@ -8,7 +8,7 @@ import pytest
 from copying.lease import copy, only
 from heliograph.copy.work import Outcome
 from heliograph.model.problems import Refusal
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import mirror_header, sequence, split
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.records import encode
@@ -112,7 +112,7 @@ def test_sequences_wrap_without_a_break(pair: Pair, topic: str, wrap: int) -> No
         connection = await client.connection(leader)
         for number in range(6):
             head = mirror_header(batch, (1 << 62) + 1, sequence(wrap + number * 20))
-            (answer,) = await append(connection, [(topic, 0, [head, batch.records])], 10.0)
+            (answer,) = await append(connection, [PartitionBatch(topic, 0, [head, batch.records])], 10.0)
             assert (answer.error, answer.base_offset) == (0, number * 20)
         client.close()
 

@@ -16,7 +16,7 @@ from heliograph.copy.work import Outcome, Work
 from heliograph.model.flow import CONTINUE, FAIL, Flow, Policies, Writing
 from heliograph.model.partitions import MirrorPartition, producer_id
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import mirror_header, one_batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import log_ends
@@ -139,7 +139,7 @@ def _land(log: Log, key: MirrorPartition, records: list[Record], number: int) ->
 
     async def send(client: ClusterClient) -> bool:
         leader = (await client.metadata([key.mirror])).topics[key.mirror].leaders[0]
-        (answer,) = await append(await client.connection(leader), [(key.mirror, 0, [data])], 10.0)
+        (answer,) = await append(await client.connection(leader), [PartitionBatch(key.mirror, 0, [data])], 10.0)
         return bool(answer.error == 0 and answer.base_offset == end)
 
     deadline = time.monotonic() + PATIENCE

@@ -24,7 +24,7 @@ from kafka.protocol.metadata import (
 )
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.connection import Connection
 from heliograph.wire.consumer_groups import Committed, committed_offsets, list_groups
@@ -314,7 +314,7 @@ def test_throttle_times_are_reported() -> None:
         )
         connection: Connection = await client.connection(0)
         batch = encode([Record(0, 1, b"k", b"v")])
-        (appended,) = await append(connection, [("t", 0, [batch])], 10.0)
+        (appended,) = await append(connection, [PartitionBatch("t", 0, [batch])], 10.0)
         assert (appended.base_offset, appended.throttled) == (3, 1.5)
         topic: Topic = (await client.metadata(["t"])).topics["t"]
         session = FetchSession(connection)

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError
 from heliograph.wire.records import Record, encode
@@ -51,10 +51,10 @@ class Shop:
         """Writes the same batch to every partition."""
         batch = encode(records, codec)
         topics = (await self._client.metadata(TOPICS)).topics
-        by_leader: dict[int, list[tuple[str, int, list[bytes]]]] = {}
+        by_leader: dict[int, list[PartitionBatch]] = {}
         for name, topic in topics.items():
             for partition, leader in topic.leaders.items():
-                by_leader.setdefault(leader, []).append((name, partition, [batch]))
+                by_leader.setdefault(leader, []).append(PartitionBatch(name, partition, [batch]))
         for leader, batches in by_leader.items():
             if leader < 0:
                 continue

@@ -22,7 +22,7 @@ from heliograph.copy.cursor import Cursor
 from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.offset_layout import Gap
 from heliograph.model.partitions import derived_id
-from heliograph.wire.append import append
+from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import BadBatch, Batch, mirror_header
 from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
@@ -270,7 +270,7 @@ class GapFiller:
             self._check_deadline()
             sequence = transaction.sequence(part.partition, batch.count)
             header = mirror_header(batch, transaction.producer_id, sequence, transaction.epoch)
-            batches = [(*part.partition, (header, batch.records))]
+            batches = [PartitionBatch(*part.partition, (header, batch.records))]
             (answer,) = await append(connection, batches, self._target.cluster.request_timeout, transaction.name)
             if answer.error:
                 raise BrokerError(answer.error, answer.message)

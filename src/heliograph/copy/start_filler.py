@@ -16,7 +16,7 @@ from heliograph.copy.lease_clock import LeaseClock
 from heliograph.copy.ledger import Ledger
 from heliograph.copy.work import ALIGNING
 from heliograph.model.problems import Notice, Refusal
-from heliograph.wire.append import append, takes_zstd
+from heliograph.wire.append import PartitionBatch, append, takes_zstd
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, BrokerError, WireError
@@ -58,8 +58,9 @@ async def fill(cursor: Cursor, target: ClusterClient, clock: LeaseClock) -> None
             raise WireError("the lease has ended")
         batch = _batch(min(max_records, end - cursor.sending.append_at), codec)
         header = cursor.sending.header(batch, cursor.sending.append_at)
-        batch_for = cursor.key.mirror, cursor.key.partition, (header, batch.records)
-        (answer,) = await append(connection, [batch_for], target.cluster.request_timeout)
+        pieces = header, batch.records
+        filler = PartitionBatch(cursor.key.mirror, cursor.key.partition, pieces, cursor.mirror.topic_id)
+        (answer,) = await append(connection, [filler], target.cluster.request_timeout)
         if answer.error in _TOO_LARGE and batch.count > 1:
             max_records = batch.count // 2
             continue

@@ -19,7 +19,7 @@ from heliograph.copy.send_queue import Sent
 from heliograph.copy.tasks import Tasks
 from heliograph.copy.tracing import span
 from heliograph.model.flow import Writing
-from heliograph.wire.append import Appended, append
+from heliograph.wire.append import Appended, PartitionBatch, append
 from heliograph.wire.batches import Batch
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
@@ -130,10 +130,11 @@ class Writer:
         if not request:
             return False
         batches = [
-            (
+            PartitionBatch(
                 cursor.key.mirror,
                 cursor.key.partition,
                 (cursor.sending.header(sent.outgoing.batch, sent.target_offset), sent.outgoing.batch.records),
+                cursor.mirror.topic_id,
             )
             for cursor, sent in request
         ]

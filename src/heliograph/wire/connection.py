@@ -185,7 +185,8 @@ class Connection(asyncio.BufferedProtocol):
         return message.encode(framed=True, header=True), decode
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
-        """Sends a request that the caller has encoded in pieces (header version 1: no tagged fields)."""
+        """Sends a request that the caller has encoded in pieces, after a header of version 1. For version 2 the first
+        piece has the header's tagged fields, and `decode` gets those of the response."""
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         name = self.client_id.encode()
         head = struct.pack(f">hhih{len(name)}s", api_key, version, self._correlation, len(name), name)
@@ -312,11 +313,11 @@ def _api_versions(version: int, frame: Buffer) -> tuple[int, dict[int, tuple[int
 
 def _decoder(response: Any, version: int) -> Decode:
     if response.flexible_version_q(version):
-        return lambda frame: response.decode(frame[_tags_end(frame) :])
+        return lambda frame: response.decode(frame[tags_end(frame) :])
     return lambda frame: response.decode(frame)
 
 
-def _tags_end(frame: memoryview) -> int:
+def tags_end(frame: memoryview) -> int:
     """Where the tagged fields of the response header end (almost always one zero byte)."""
     count, at = read_uvarint(frame, 0)
     for _ in range(count):

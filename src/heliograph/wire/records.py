@@ -10,7 +10,7 @@ from kafka.partitioner.default import murmur2
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from heliograph.wire.append import Appended, append
+from heliograph.wire.append import Appended, PartitionBatch, append
 from heliograph.wire.batches import Batch, split
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import INVALID_TIMESTAMP, BrokerError, Unreachable, missing_right
@@ -96,7 +96,7 @@ async def append_records(client: ClusterClient, topic: Topic, partition: int, re
     timeout = client.cluster.request_timeout
     offsets: list[int] = []
     for batch in _batched(records):
-        (answer,) = await append(connection, [(topic.name, partition, [encode(batch)])], timeout)
+        (answer,) = await append(connection, [PartitionBatch(topic.name, partition, [encode(batch)])], timeout)
         if answer.error:
             raise BrokerError(answer.error, _why(answer, topic, client))
         offsets += range(answer.base_offset, answer.base_offset + len(batch))

@@ -2,14 +2,15 @@
 
 import struct
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace as Answer
 from typing import Any
 
 from copying.simulation.fetching import Fetches
 from copying.simulation.log import Log
-from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION
+from heliograph.wire.connection import read_uvarint
+from heliograph.wire.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 
 NODE, FOLLOWER = 1, 2
 Reply = Callable[[Any], None]
@@ -23,11 +24,12 @@ class Topic:
 
 @dataclass
 class Appending:
-    """What a Produce request says of one partition."""
+    """What a Produce request says of one partition; it names the topic, or has its id."""
 
     topic: str
     partition: int
     data: bytes
+    topic_id: uuid.UUID | None = None
 
 
 @dataclass
@@ -36,6 +38,8 @@ class SimulatedCluster:
     topics: dict[str, Topic] = field(default_factory=dict)
     refusals: dict[str, list[int]] = field(default_factory=dict)  # by topic: error codes for the next appends
     follower: "SimulatedCluster | None" = None  # named to clients with a rack, whatever it has
+    appends_by_id: bool = True  # else its brokers are from before 4.1
+    names: dict[uuid.UUID, str] = field(default_factory=dict)  # of all topics, deleted ones included
     _ids: int = 0
 
     def create(self, name: str, partitions: int = 1) -> Topic:
@@ -44,6 +48,7 @@ class SimulatedCluster:
         gone = self.topics.get(name)
         self.topics[name] = Topic(uuid.UUID(int=(hash_of(self.name) << 32) + self._ids), [])
         self.topics[name].partitions = [Log() for _ in range(partitions)]
+        self.names[self.topics[name].id] = name
         for log in gone.partitions if gone is not None else ():
             log.changed()
         return self.topics[name]
@@ -56,7 +61,8 @@ class SimulatedCluster:
 
     def handle(self, message: Any, fetches: Fetches, reply: Reply) -> None:
         if isinstance(message, list):
-            reply(_appended([(request, *self._append(request)) for request in message]))
+            answers = [(request, *self._append(request)) for request in message]
+            reply(_appended_by_id(answers) if message[0].topic_id is not None else _appended(answers))
             return
         kind = type(message).__name__.removesuffix("Request")
         if kind == "Fetch":
@@ -68,6 +74,8 @@ class SimulatedCluster:
         log = self.log(request.topic, request.partition)
         if log is None:
             return UNKNOWN_TOPIC_OR_PARTITION, -1
+        if request.topic_id not in (None, self.topics[request.topic].id):
+            return UNKNOWN_TOPIC_ID, -1
         if self.refusals.get(request.topic):
             return self.refusals[request.topic].pop(0), -1
         return log.append(request.data)
@@ -203,8 +211,29 @@ def hash_of(name: str) -> int:
     return int.from_bytes(name.encode()[:4], "big")
 
 
-def parse_append(body: bytes) -> list[Appending]:
-    """A Produce request of versions 3 to 8."""
+def parse_append(version: int, body: bytes, names: Mapping[uuid.UUID, str]) -> list[Appending]:
+    """A Produce request of versions 3 to 8, or of version 13."""
+    return _parse_by_id(body, names) if version == 13 else _parse_by_name(body)
+
+
+def _parse_by_id(body: bytes, names: Mapping[uuid.UUID, str]) -> list[Appending]:
+    found = []
+    assert body[:2] == b"\0\0", "tagged fields, or a transactional id"
+    topics, at = read_uvarint(memoryview(body), 8)
+    for _ in range(topics - 1):
+        topic_id = uuid.UUID(bytes=body[at : at + 16])
+        partitions, at = read_uvarint(memoryview(body), at + 16)
+        for _ in range(partitions - 1):
+            (partition,) = struct.unpack_from(">i", body, at)
+            size, at = read_uvarint(memoryview(body), at + 4)
+            found.append(Appending(names[topic_id], partition, body[at : at + size - 1], topic_id))
+            at += size  # with the byte for no tagged fields
+        at += 1
+    assert at + 1 == len(body)
+    return found
+
+
+def _parse_by_name(body: bytes) -> list[Appending]:
     found = []
     (transaction,) = struct.unpack_from(">h", body, 0)
     at = 2 + max(0, transaction) + 6
@@ -230,3 +259,14 @@ def _appended(answers: Sequence[tuple[Appending, int, int]]) -> bytes:
         parts.append(struct.pack(f">h{len(name)}si", len(name), name, 1))
         parts.append(struct.pack(">ihqqqih", answer.partition, error, base_offset, -1, 0, 0, -1))
     return b"".join(parts) + struct.pack(">i", 0)
+
+
+def _appended_by_id(answers: Sequence[tuple[Appending, int, int]]) -> bytes:
+    """A Produce response of version 13."""
+    assert len(answers) < 127
+    parts = [b"\0", struct.pack("B", len(answers) + 1)]
+    for answer, error, base_offset in answers:
+        assert answer.topic_id is not None
+        parts += (answer.topic_id.bytes, b"\2")
+        parts.append(struct.pack(">ihqqqBBBB", answer.partition, error, base_offset, -1, 0, 1, 0, 0, 0))
+    return b"".join(parts) + struct.pack(">iB", 0, 0)

@@ -13,6 +13,7 @@ from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Buffer, Decode
 from heliograph.wire.errors import Unreachable
 
+_PRODUCE_BY_ID = 0, 13
 _LATENCIES = (0.0002, 0.001, 0.001, 0.003, 0.02)
 
 # What may happen to the next append to a topic.
@@ -91,7 +92,7 @@ class SimulatedConnection:
         return newest
 
     def knows(self, api_key: int, version: int = 0) -> bool:
-        return True
+        return (api_key, version) != _PRODUCE_BY_ID or self.cluster.appends_by_id
 
     async def request(
         self, message: Any, newest: int | None = None, oldest: int = 0, decode: Decode | None = None
@@ -100,7 +101,7 @@ class SimulatedConnection:
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
         assert api_key == 0
-        return self._send(parse_append(b"".join(parts)), decode)
+        return self._send(parse_append(version, b"".join(parts), self.cluster.names), decode)
 
     def close(self, reason: str = "closed by us") -> None:
         self.closed = True

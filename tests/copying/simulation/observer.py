@@ -36,7 +36,7 @@ class _Instant:
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
         answer = asyncio.get_running_loop().create_future()
-        message = parse_append(b"".join(parts))
+        message = parse_append(version, b"".join(parts), self._cluster.names)
         self._cluster.handle(message, self._fetches, lambda data: answer.set_result(decode(memoryview(data))))
         return answer
 

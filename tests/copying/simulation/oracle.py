@@ -16,7 +16,6 @@ class History:
     compacted: bool = False
     overlapped: bool = False  # two copiers, or what a dead one had sent and its successor
     mirror_truncated: bool = False
-    mirror_recreated: bool = False
     source_truncated: bool = False
     expired: bool = False
     foreign: bool = False
@@ -57,8 +56,6 @@ def _reasons(world: World, history: History) -> set[str]:
     reasons: set[str] = set()
     if history.deleted and policies.data_loss != "continue":
         reasons.add("data-loss")
-    if history.mirror_recreated:
-        reasons |= {"unknown-origin", "foreign-writer"}  # a batch on its way has landed in the new one
     if history.expired and policies.foreign_writer != "continue":
         reasons.add("out-of-sequence")
     if history.foreign:

@@ -46,6 +46,7 @@ class Choices:
     policies: Policies = field(default_factory=Policies)
     rack: str = ""  # with one, the source has a follower, which is read instead of its leader
     compression: Compression | None = None
+    appends_by_id: bool = True  # else the target's brokers are from before 4.1
 
     def flow(self) -> Flow:
         return Flow(
@@ -77,7 +78,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.loop = VirtualLoop()
-        self.source, self.target = SimulatedCluster("source"), SimulatedCluster("target")
+        self.source = SimulatedCluster("source")
+        self.target = SimulatedCluster("target", appends_by_id=self.choices.appends_by_id)
         self.source.create(TOPIC)
         self.target.create(MIRROR)
         self.target.create(LEDGER, 3)
