@@ -10,6 +10,7 @@
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make bench-joining   up to which size batches cost less to join than to append
+#   make flamegraph   where a lease's time goes: draws docs/pictures/flamegraph.svg anew
 #   make bench-tuning   one topic with several settings (ARGS="--mm2": MirrorMaker 2 as well)
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
@@ -28,9 +29,10 @@ ARCHIVE := $(VENV)/.archived
 # The tools of `make audit` have dependencies of their own, which must not mix with ours.
 AUDIT  := build/audit-tools
 AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
+PY_SPY := build/py-spy
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning soak audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -138,6 +140,14 @@ bench-tuning: check-java $(STAMP) $(ARCHIVE)
 
 bench-joining: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/joining.py $(ARGS)
+
+$(PY_SPY)/.installed: Makefile | check-python
+	@$(PYTHON) -m venv $(PY_SPY)
+	@$(PY_SPY)/bin/python -m pip install --quiet --disable-pip-version-check py-spy==0.4.3
+	@touch $@
+
+flamegraph: check-java $(STAMP) $(ARCHIVE) $(PY_SPY)/.installed
+	@$(BIN)/python bench/flamegraph.py --py-spy $(PY_SPY)/bin/py-spy $(ARGS)
 
 soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
