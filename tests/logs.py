@@ -20,7 +20,13 @@ from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.cluster import ClusterClient, are_different, id_text
 from heliograph.wire.consumer_groups import Committed, commit_offsets
-from heliograph.wire.errors import MESSAGE_TOO_LARGE, TOPIC_ALREADY_EXISTS, BrokerError, WireError
+from heliograph.wire.errors import (
+    MESSAGE_TOO_LARGE,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerError,
+    WireError,
+)
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topic_requests import (
@@ -33,6 +39,8 @@ from heliograph.wire.topic_requests import (
 )
 from heliograph.wire.transactions import TransactionalId
 from waiting import PATIENCE, async_until, until
+
+_NOT_LEADER = 6
 
 # For a consumer that subscribes. One that joins its group before it has the topic's metadata is assigned nothing, and
 # joins again when it refreshes the metadata: by default after five minutes.
@@ -143,9 +151,11 @@ class Log:
 
     def append(self, topic: str, batches: list[bytes], partition: int = 0) -> None:
         async def do(client: ClusterClient) -> None:
+            first, *others = batches
+            await async_until(lambda: _is_appended(client, topic, partition, first))
             leader = (await client.metadata([topic])).topics[topic].leaders[partition]
             connection = await client.connection(leader)
-            for batch in batches:
+            for batch in others:
                 (answer,) = await append(connection, [PartitionBatch(topic, partition, [batch])], 10.0)
                 assert not answer.error, answer
 
@@ -439,6 +449,15 @@ async def _shows(client: ClusterClient, topic: str, settings: dict[str, str]) ->
     shown = (await describe_configs(client, [topic]))[topic]
     assert not isinstance(shown, BrokerError)
     return all(name in shown and shown[name].value == value for name, value in settings.items())
+
+
+async def _is_appended(client: ClusterClient, topic: str, partition: int, batch: bytes) -> bool:
+    """False if the leader does not know yet that it leads this partition: metadata may show a new one before."""
+    leader = (await client.metadata([topic])).topics[topic].leaders[partition]
+    connection = await client.connection(leader)
+    (answer,) = await append(connection, [PartitionBatch(topic, partition, [batch])], 10.0)
+    assert answer.error in (0, UNKNOWN_TOPIC_OR_PARTITION, _NOT_LEADER), answer
+    return not answer.error
 
 
 async def _until_led(client: ClusterClient, topic: str, partitions: int) -> None:
