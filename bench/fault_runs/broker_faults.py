@@ -139,7 +139,6 @@ def broker_faults() -> list[Fault]:
                 f"move-{name}-leaders",
                 f"a new order of replicas for all partitions of the {name}, and an election",
                 _move_leaders(which),
-                quick=True,
             ),
         ]
     text = f"the target expires producer ids 0.1 s after their last record (`{_EXPIRATION}`)"

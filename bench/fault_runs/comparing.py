@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -34,7 +34,8 @@ def compare(source: Sequence[int], mirror: Sequence[int], *, is_complete: bool) 
     Unless the mirror `is_complete`, what the source has after the mirror's last record is on its way.
     """
     if len(mirror) <= len(source) and source[: len(mirror)] == mirror:
-        return Findings(checked=len(mirror), lost=len(source) - len(mirror) if is_complete else 0)
+        missing = len(source) - len(mirror) if is_complete else 0
+        return Findings(checked=len(mirror) + missing, lost=missing)
     places = {record: place for place, record in enumerate(source)}
     counts = Counter(mirror)
     known = [places[record] for record in mirror if record in places]
@@ -61,14 +62,6 @@ def _misordered(places: Sequence[int]) -> int:
 def next_record(offsets: Sequence[int], committed: int) -> int:
     """The number of the record that a group reads next, among records with these offsets."""
     return bisect_left(offsets, committed)
-
-
-def is_translated(
-    source_offsets: Sequence[int], mirror_offsets: Sequence[int], committed: Collection[int], translated: int
-) -> bool:
-    """Whether the group reads next, on the mirror, what it read next on the source after one of its commits."""
-    expected = {next_record(source_offsets, offset) for offset in committed}
-    return next_record(mirror_offsets, translated) in expected
 
 
 def compare_latest(source: dict[bytes, int], mirror: dict[bytes, int], all_keys: int) -> Findings:

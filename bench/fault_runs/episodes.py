@@ -1,5 +1,7 @@
 """A topic of its own for one fault: written, read and compared at once, while the other topics go on."""
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -61,6 +63,19 @@ class Episode:
             return (await delete_before(client, {place: leader}, {place: offset}))[place] is None
 
         _retried(lambda: self.source.run(delete), f"records of {self.topic} cannot be deleted")
+
+    def delete_source_slowly(self, first: int, last: int, pause: float) -> None:
+        """Deletes one record after the other, up to the last one of these offsets."""
+        place = self.topic, 0
+
+        async def delete(client: ClusterClient) -> None:
+            leader = (await client.metadata([self.topic])).topics[self.topic].leaders[0]
+            for offset in range(first, last + 1):
+                await delete_before(client, {place: leader}, {place: offset})
+                await asyncio.sleep(pause)
+
+        with contextlib.suppress(WireError, OSError, KeyError):
+            self.source.run(delete)
 
     def is_copied(self, number: int = -1) -> bool:
         """Waits until a record is on the mirror, by default the last one."""

@@ -48,6 +48,7 @@ class Nemesis:
             time.sleep(hold)
         finally:
             applied.undo()
+        time.sleep(fault.watched)
         recovers = verifier.recovers(RECOVERS_WITHIN)
         problems = [] if recovers else [f"{fault.name}: copying has not caught up {RECOVERS_WITHIN:g} s after it"]
         self._say(

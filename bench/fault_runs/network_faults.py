@@ -51,7 +51,7 @@ def network_faults() -> list[Fault]:
         Fault("delay", "everything arrives 0.3 s later", _rule(Rule(delay=0.3)), (3, 8)),
         Fault("throttle", "20 KB per second and connection", _rule(Rule(bytes_per_second=20_000)), (3, 8)),
         Fault("cut", "connections are reset, and new ones refused", _rule(Rule(refuse=True)), (1, 12)),
-        Fault("reset", "connections are reset, once", _act("reset"), quick=True),
+        Fault("reset", "connections are reset, once", _act("reset")),
         Fault(
             "half-close-requests",
             "brokers read the end of their connections; answers still arrive",
@@ -70,7 +70,6 @@ def network_faults() -> list[Fault]:
             "requests arrive, answers are lost, connections stay open",
             _rule(Rule(lose=(ANSWERS,))),
             (1, 12),
-            quick=True,
         ),
         Fault(
             "lose-all",

@@ -60,36 +60,27 @@ def _second_deployment(scene: Scene, _rng: random.Random) -> Applied:
 
 def executor_faults(lease_seconds: float) -> list[Fault]:
     """Where executors are processes of their own."""
-    long = (lease_seconds * 1.3, lease_seconds * 2.5)
+    long, watched = (lease_seconds * 1.3, lease_seconds * 2.5), lease_seconds * 1.5
+    text = "SIGSTOP of an executor's JVM, SIGCONT after its leases have ended"
     return [
-        Fault("kill-executor", "SIGKILL of an executor's JVM", _kill(EXECUTOR)),
-        Fault(
-            "freeze-executor-long",
-            "SIGSTOP of an executor's JVM, SIGCONT after its leases have ended",
-            _freeze(EXECUTOR),
-            long,
-        ),
+        Fault("kill-executor", "SIGKILL of an executor's JVM", _kill(EXECUTOR), watched=watched),
+        Fault("freeze-executor-long", text, _freeze(EXECUTOR), long),
     ]
 
 
 def process_faults(lease_seconds: float) -> list[Fault]:
-    short, long = (0.5, lease_seconds * 0.5), (lease_seconds * 1.3, lease_seconds * 2.5)
+    short, long, watched = (0.5, lease_seconds * 0.5), (lease_seconds * 1.3, lease_seconds * 2.5), lease_seconds * 1.5
+    text = "SIGKILL of `heliograph run`, which is started again after a second"
     faults = [
-        Fault(
-            "kill-driver",
-            "SIGKILL of `heliograph run`, which is started again after a second",
-            _kill(DRIVER),
-            quick=True,
-        ),
-        Fault("kill-jvm", "SIGKILL of Spark's JVM", _kill(JVM)),
-        Fault("kill-worker", "SIGKILL of the Python process that a lease runs in", _kill(WORKER), quick=True),
+        Fault("kill-driver", text, _kill(DRIVER), watched=watched),
+        Fault("kill-jvm", "SIGKILL of Spark's JVM", _kill(JVM), watched=watched),
+        Fault("kill-worker", "SIGKILL of the Python process that a lease runs in", _kill(WORKER), watched=3.0),
     ]
     for role, text in ((DRIVER, "`heliograph run`"), (JVM, "Spark's JVM"), (WORKER, "the process of a lease")):
+        before, after = f"SIGSTOP of {text}, SIGCONT before", f"SIGSTOP of {text}, SIGCONT after"
         faults += [
-            Fault(f"freeze-{role}", f"SIGSTOP of {text}, SIGCONT before its leases end", _freeze(role), short),
-            Fault(
-                f"freeze-{role}-long", f"SIGSTOP of {text}, SIGCONT after its leases have ended", _freeze(role), long
-            ),
+            Fault(f"freeze-{role}", f"{before} its leases end", _freeze(role), short),
+            Fault(f"freeze-{role}-long", f"{after} its leases have ended", _freeze(role), long),
         ]
     text = "a second `heliograph run` with the same file, by mistake"
     return [*faults, Fault("second-deployment", text, _second_deployment, (15.0, 25.0))]

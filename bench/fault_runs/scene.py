@@ -42,10 +42,11 @@ class NotApplied(Exception):
 
 @dataclass(frozen=True)
 class Fault:
-    """`holds`: for how many seconds at least and at most it stays. A `quick` one is part of the test suite."""
+    """`holds`: for how many seconds at least and at most it stays. `watched`: how many seconds the next one waits at
+    least, as what a killed driver has started goes on copying until its leases end."""
 
     name: str
     text: str
     apply: Callable[[Scene, random.Random], Applied]
     holds: tuple[float, float] = (0.0, 0.0)
-    quick: bool = False
+    watched: float = 1.0

@@ -54,7 +54,13 @@ class Verifier:
             thread.start()
 
     def end(self) -> None:
-        threads = [*self.writers, self.read, self.mirrored, self.groups, self.pauses]
+        threads: list[Writer | Reader | MovingGroups | Pauses] = [
+            *self.writers,
+            self.read,
+            self.mirrored,
+            self.groups,
+            self.pauses,
+        ]
         for thread in threads:
             thread.end()
         for thread in threads:
@@ -84,10 +90,10 @@ class Verifier:
         return sum(len(seen.offsets) for seen in self.mirrored.partitions.values())
 
     def recovers(self, within: float, while_true: Callable[[], bool] = lambda: True) -> bool:
-        """Waits until everything that the source has now is on the mirrors."""
+        """Waits until everything that the source has now is on the mirrors, and one more record of each partition."""
         marks = {key: len(seen.offsets) for key, seen in self.read.partitions.items() if key[0] in self._exact}
         return _until(
-            lambda: all(len(self.mirrored.partitions[key].offsets) >= mark for key, mark in marks.items()),
+            lambda: all(len(self.mirrored.partitions[key].offsets) > mark for key, mark in marks.items()),
             within,
             while_true,
         )

@@ -78,3 +78,8 @@ def test_a_short_run_with_faults_is_clean() -> None:
     sums = re.search(r"records checked (\d+), lost 0, twice 0, misordered 0, altered 0, mistranslated 0;", done.stdout)
     assert sums is not None, done.stdout
     assert int(sums[1]) > 1000
+
+
+def test_every_fault_is_documented() -> None:
+    page = (_PROGRAM.parent.parent / "docs" / "faults" / "README.md").read_text()
+    assert {name for name in all_faults("standalone") if f"`{name}`" not in page} == set()
