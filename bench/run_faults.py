@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fault_runs import broken
+from fault_runs.broken.sitecustomize import BROKEN
 from fault_runs.broker_faults import broker_faults
 from fault_runs.episodes import PREFIX
 from fault_runs.forms import FORMS, LOCAL, STANDALONE, started_form
@@ -102,7 +103,7 @@ def run(options: argparse.Namespace, faults: Sequence[Fault]) -> Outcome:
             form.spark,
         )
         verifier = Verifier(source, target, WORKLOADS, options.seed)
-        nemesis = Nemesis(faults, options.seed, _say)
+        nemesis = Nemesis(faults, options.seed, options.patience, _say)
         left: list[str] = []
         try:
             verifier.create_topics()
@@ -145,9 +146,9 @@ def _strike(
         faults_left -= 1
         problems += nemesis.strike(nemesis.next_fault(), scene, verifier)
         if time.monotonic() > checkpoint_at:
-            _say(f"checkpoint: {verifier.checkpoint('checkpoint')}")
+            _say(f"checkpoint: {verifier.checkpoint('checkpoint', options.patience)}")
             checkpoint_at = time.monotonic() + _CHECKPOINT_EVERY
-    _say(f"end: {verifier.checkpoint('end')}")
+    _say(f"end: {verifier.checkpoint('end', 10.0 if problems else options.patience)}")
     return problems
 
 
@@ -162,7 +163,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--form", choices=FORMS, default=LOCAL)
     parser.add_argument("--faults", default="", metavar="NAME,NAME", help="only these; --list names all")
     parser.add_argument("--count", type=int, default=0, help="so many faults, however long they take")
-    parser.add_argument("--broken", default="", metavar="NAME", help="run a build that is broken on purpose")
+    parser.add_argument(
+        "--patience", type=float, default=180.0, metavar="SECONDS", help="how long all may take to arrive"
+    )
+    parser.add_argument("--broken", default="", choices=["", *BROKEN], help="run a build that is broken on purpose")
     parser.add_argument("--report", type=Path, metavar="FILE", help="add the result to this file, as Markdown")
     parser.add_argument("--log", type=Path, metavar="FILE", help="copy the log of `heliograph run` here")
     parser.add_argument("--list", action="store_true", help="name all faults")

@@ -10,17 +10,16 @@ from fault_runs.pauses import CALM
 from fault_runs.scene import Fault, NotApplied, Scene
 from fault_runs.verifier import Verifier
 
-RECOVERS_WITHIN = 180.0
-
 
 class Nemesis:
     """`counts` says how often each fault was applied, `findings` what was found of faults with a topic of their own."""
 
-    def __init__(self, faults: Sequence[Fault], seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, faults: Sequence[Fault], seed: int, patience: float, say: Callable[[str], None]) -> None:
         self.counts: Counter[str] = Counter()
         self.findings = Findings()
         self._faults = list(faults)
         self._rng = random.Random(f"faults/{seed}")
+        self._patience = patience
         self._say = say
         self._round: list[Fault] = []
 
@@ -49,8 +48,8 @@ class Nemesis:
         finally:
             applied.undo()
         time.sleep(fault.watched)
-        recovers = verifier.recovers(RECOVERS_WITHIN)
-        problems = [] if recovers else [f"{fault.name}: copying has not caught up {RECOVERS_WITHIN:g} s after it"]
+        recovers = verifier.recovers(self._patience)
+        problems = [] if recovers else [f"{fault.name}: copying has not caught up {self._patience:g} s after it"]
         self._say(
             f"  {'caught up' if recovers else 'NOT CAUGHT UP'} after {time.monotonic() - began:.1f} s, worst pause "
             f"{verifier.pauses.worst.get(fault.name, 0.0):.1f} s; {verifier.written} records written, "

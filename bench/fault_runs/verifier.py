@@ -105,7 +105,7 @@ class Verifier:
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 
-    def checkpoint(self, name: str) -> Findings:
+    def checkpoint(self, name: str, patience: float) -> Findings:
         """Stops writing, waits until all is copied, and compares everything."""
         for writer in self.writers:
             writer.pause()
@@ -113,13 +113,11 @@ class Verifier:
         try:
             if not _until(self._has_read_source, SETTLES_WITHIN):
                 raise RuntimeError(f"the source cannot be read to its end: {self.read.failure}")
-            is_settled = _until(self._is_copied, SETTLES_WITHIN)
+            is_settled = _until(self._is_copied, patience)
             if not is_settled:
-                self.problems.append(
-                    f"{name}: not all is copied {SETTLES_WITHIN:g} s after the last record was written"
-                )
+                self.problems.append(f"{name}: not all is copied {patience:g} s after the last record was written")
             differing: list[str] = []
-            if not _until(lambda: not self.groups.differing(), 60.0):
+            if not _until(lambda: not self.groups.differing(), patience):
                 differing = self.groups.differing()
             self.groups.check()
             found = self._compare(name)

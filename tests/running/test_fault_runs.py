@@ -54,7 +54,7 @@ def test_a_group_reads_the_first_record_at_or_after_its_offset() -> None:
 
 def test_the_seed_alone_decides_the_order_of_faults() -> None:
     def names(seed: int, count: int) -> list[str]:
-        nemesis = Nemesis(list(all_faults("local").values()), seed, lambda _text: None)
+        nemesis = Nemesis(list(all_faults("local").values()), seed, 1.0, lambda _text: None)
         return [nemesis.next_fault().name for _ in range(count)]
 
     known = set(all_faults("local"))
