@@ -116,6 +116,8 @@ def run(options: argparse.Namespace, faults: Sequence[Fault]) -> Outcome:
             left = command.stop()
             if options.log:
                 shutil.copyfile(log, options.log)
+        if "Traceback" in log.read_text(errors="replace"):
+            problems.append("Heliograph's log has a stack trace; --log FILE keeps the log")
         problems += [f"left behind after SIGTERM: {name}" for name in left]
         return Outcome(
             options.seed,
