@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 from fault_runs.spark_processes import StandaloneSpark
 from heliograph.sandbox import Sandbox
+from heliograph.sandbox.ports import HOST
 
 LOCAL, STANDALONE = "local", "standalone"
 # A deployment of several drivers is one more: its `heliograph run` processes are further `Supervised` of a Scene.
 FORMS = (LOCAL, STANDALONE)
+# An executor on each of the two workers; as much is left for a second deployment.
+_SETTINGS = (
+    "spark.executor.memory=384m",
+    "spark.executor.cores=2",
+    "spark.cores.max=4",
+    f"spark.driver.host={HOST}",
+    f"spark.driver.bindAddress={HOST}",
+)
 
 
 @dataclass(frozen=True)
@@ -27,5 +36,5 @@ def started_form(name: str, sandbox: Sandbox, environment: Mapping[str, str]) ->
         yield Form()
         return
     with closing(StandaloneSpark(sandbox.folder / "spark", environment)) as spark:
-        memory = ["--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=4"]
-        yield Form(["--master", spark.url, *memory], spark.mark, spark)
+        settings = [argument for setting in _SETTINGS for argument in ("--conf", setting)]
+        yield Form(["--master", spark.url, *settings], spark.mark, spark)
