@@ -9,6 +9,7 @@ Example: python bench/run_faults.py --seed 7 --minutes 5 --faults kill-driver,lo
 
 import argparse
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -92,14 +93,19 @@ def run(options: argparse.Namespace, faults: Sequence[Fault]) -> Outcome:
         file = sandbox.folder / "faults.properties"
         file.write_text(properties(source, target))
         log = sandbox.folder / "heliograph.log"
+        numbers = itertools.count(1)
+
+        def second_logs() -> Path:
+            return sandbox.folder / f"second-{next(numbers)}.log"
+
         arguments = [str(file), "--no-rest", *form.arguments]
         command = Supervised(arguments, log, environment, form.executors)
         scene = Scene(
             source,
             target,
             command,
-            lambda: Supervised(arguments, sandbox.folder / "second.log", environment, form.executors),
-            _LEASE_SECONDS,
+            lambda: Supervised(arguments, second_logs(), environment, form.executors),
+            options.patience,
             form.spark,
         )
         verifier = Verifier(source, target, WORKLOADS, options.seed)
@@ -116,6 +122,8 @@ def run(options: argparse.Namespace, faults: Sequence[Fault]) -> Outcome:
             left = command.stop()
             if options.log:
                 shutil.copyfile(log, options.log)
+                for number, second in enumerate(sorted(sandbox.folder.glob("second-*.log")), 1):
+                    shutil.copyfile(second, options.log.with_suffix(f".{number}.log"))
         if "Traceback" in log.read_text(errors="replace"):
             problems.append("Heliograph's log has a stack trace; --log FILE keeps the log")
         problems += [f"left behind after SIGTERM: {name}" for name in left]
@@ -170,7 +178,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--broken", default="", choices=["", *BROKEN], help="run a build that is broken on purpose")
     parser.add_argument("--report", type=Path, metavar="FILE", help="add the result to this file, as Markdown")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="copy the log of `heliograph run` here")
+    parser.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="copy the log of `heliograph run` here, and those of second deployments beside it",
+    )
     parser.add_argument("--list", action="store_true", help="name all faults")
     options = parser.parse_args(arguments)
     known = all_faults(options.form)

@@ -16,7 +16,6 @@ from heliograph.wire.offsets import delete_before
 from heliograph.wire.topic_requests import NewTopic, create_topics, delete_topics
 
 PREFIX = "episode-"
-COPIED_WITHIN = 120.0
 _RETRIED_WITHIN = 60.0
 
 
@@ -24,12 +23,13 @@ class Episode:
     """A topic with one partition. `written` has the digests of its records in order, those of earlier topics of its
     name included."""
 
-    def __init__(self, source: Side, target: Side, name: str) -> None:
+    def __init__(self, source: Side, target: Side, name: str, patience: float) -> None:
         self.topic = f"{PREFIX}{name}"
         self.mirror = f"{source.alias}.{self.topic}"
         self.written: list[int] = []
         self.source = source
         self.target = target
+        self._patience = patience
         self._workload = Workload(self.topic, 1, 0)
         self._number = 0
         self.create()
@@ -80,7 +80,7 @@ class Episode:
     def is_copied(self, number: int = -1) -> bool:
         """Waits until a record is on the mirror, by default the last one."""
         wanted = self.written[number]
-        deadline = time.monotonic() + COPIED_WITHIN
+        deadline = time.monotonic() + self._patience
         while wanted not in self.read_mirror()[-1:]:
             if time.monotonic() > deadline:
                 return False

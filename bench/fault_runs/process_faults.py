@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import psutil
 
-from fault_runs.scene import Applied, Fault, NotApplied, Scene
+from fault_runs.scene import Applied, Fault, NotApplied, Scene, Undo
 from fault_runs.supervised import DRIVER, EXECUTOR, JVM, WORKER, Supervised
 
 _APPEARS_WITHIN = 90.0
+_COPIES = "records/s"  # in the line that a flow logs every ten seconds
 
 
 def _any(command: Supervised, role: str, rng: random.Random) -> psutil.Process:
@@ -47,7 +48,8 @@ def _freeze(role: str) -> Callable[[Scene, random.Random], Applied]:
     return apply
 
 
-def _second_deployment(scene: Scene, _rng: random.Random) -> Applied:
+def start_second(scene: Scene) -> tuple[Supervised, Undo]:
+    """A second deployment of the same file, which has begun to copy; and how it is stopped."""
     second = scene.second()
     second.start()
 
@@ -55,6 +57,18 @@ def _second_deployment(scene: Scene, _rng: random.Random) -> Applied:
         if left := second.stop():
             raise RuntimeError(f"the second deployment left processes behind: {left}")
 
+    try:
+        deadline = time.monotonic() + _APPEARS_WITHIN
+        while _COPIES not in second.log.read_text(errors="replace") and time.monotonic() < deadline:
+            time.sleep(0.5)
+    except BaseException:
+        stop()
+        raise
+    return second, stop
+
+
+def _second_deployment(scene: Scene, _rng: random.Random) -> Applied:
+    _second, stop = start_second(scene)
     return Applied("the same file", stop)
 
 
@@ -83,4 +97,4 @@ def process_faults(lease_seconds: float) -> list[Fault]:
             Fault(f"freeze-{role}-long", f"{after} its leases have ended", _freeze(role), long),
         ]
     text = "a second `heliograph run` with the same file, by mistake"
-    return [*faults, Fault("second-deployment", text, _second_deployment, (15.0, 25.0))]
+    return [*faults, Fault("second-deployment", text, _second_deployment, (8.0, 15.0))]

@@ -20,7 +20,7 @@ class Scene:
     target: Side
     command: Supervised
     second: Callable[[], Supervised]
-    lease_seconds: float
+    patience: float  # in seconds, for everything that must arrive
     spark: StandaloneSpark | None = None
 
     def any_side(self, rng: random.Random) -> Side:

@@ -7,20 +7,19 @@ from pathlib import Path
 
 from fault_runs.comparing import Findings, compare
 from fault_runs.episodes import Episode, delete
+from fault_runs.process_faults import start_second
 from fault_runs.proxy import Rule
 from fault_runs.scene import Applied, Fault, Scene
-from fault_runs.supervised import WORKER
 from heliograph.model.internal_topics import ledger_topic, signals_topic
 
 _FEW, _MANY = 50, 200
 _ROUNDS = 6
-_STARTS_WITHIN = 60.0
 _REPORTED_WITHIN = 30.0
 
 
 def _begin(scene: Scene, rng: random.Random, kind: str) -> Episode:
     """A topic of which everything is copied."""
-    episode = Episode(scene.source, scene.target, f"{kind}-{rng.randrange(1 << 32):08x}")
+    episode = Episode(scene.source, scene.target, f"{kind}-{rng.randrange(1 << 32):08x}", scene.patience)
     episode.write(_MANY)
     if not episode.is_copied():
         raise RuntimeError(f"{episode.topic} is not copied, though there was no fault yet")
@@ -46,18 +45,8 @@ def _retention(scene: Scene, rng: random.Random) -> Applied:
 def _retention_with_two(scene: Scene, rng: random.Random) -> Applied:
     """Both find that records are missing at about the same time, and see the source begin at different offsets."""
     episode = _begin(scene, rng, "retention")
-    second = scene.second()
-    second.start()
-
-    def undo() -> None:
-        if left := second.stop():
-            raise RuntimeError(f"the second deployment left processes behind: {left}")
-
+    second, stop = start_second(scene)
     try:
-        deadline = time.monotonic() + _STARTS_WITHIN
-        while not second.processes(WORKER) and time.monotonic() < deadline:
-            time.sleep(0.5)
-        time.sleep(2.0)
         for _ in range(_ROUNDS):
             _cut_off(scene, True)
             first = len(episode.written)
@@ -66,12 +55,12 @@ def _retention_with_two(scene: Scene, rng: random.Random) -> Applied:
             _cut_off(scene, False)
             episode.delete_source_slowly(first + _FEW, first + _MANY - _FEW, 0.01)
     except BaseException:
-        undo()
+        stop()
         raise
     finally:
         _cut_off(scene, False)
     episode.write(_FEW)
-    return Applied(episode.topic, undo, lambda: _not_lost_silently(episode, [scene.command.log, second.log]))
+    return Applied(episode.topic, stop, lambda: _not_lost_silently(episode, [scene.command.log, second.log]))
 
 
 def _cut_off(scene: Scene, is_cut: bool) -> None:
