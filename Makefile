@@ -14,6 +14,7 @@
 #   make bench-tuning   one topic with several settings (ARGS="--mm2": MirrorMaker 2 as well)
 #   make bench-ledger   a ledger with 60 million gaps: start, memory, disk, translation
 #   make soak      a run of 30 minutes: memory, and every record (MINUTES=5: shorter)
+#   make faults    ten minutes of kills, freezes, broken networks and restarts under load, with three brokers on each side (SEED, MINUTES, FORM)
 #   make pictures  redraws docs/pictures: the commands and dashboards of two flows that run for some minutes
 #   make audit     known vulnerabilities of the locked packages, and a list of them (build/sbom.cdx.json, CycloneDX)
 #   make install   installs the command as .venv/bin/heliograph
@@ -32,7 +33,7 @@ AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 PY_SPY := build/py-spy
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak faults audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -151,6 +152,11 @@ flamegraph: check-java $(STAMP) $(ARCHIVE) $(PY_SPY)/.installed
 
 soak: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+# BROKEN: a build that is broken on purpose, which must be noticed. ARGS="--list" names all faults.
+faults: check-java $(STAMP) $(ARCHIVE)
+	@$(BIN)/python bench/run_faults.py $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	  $(if $(FORM),--form $(FORM)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(BROKEN),--broken $(BROKEN)) $(ARGS)
 
 $(AUDIT)/.installed: Makefile | check-python
 	@$(PYTHON) -m venv $(AUDIT)

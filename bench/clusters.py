@@ -96,7 +96,7 @@ def started(with_far_listener: bool = False, with_tls: bool = False) -> Iterator
 def _with_far_listener(spec: ClusterSpec) -> tuple[ClusterSpec, int]:
     """One more listener, which the broker advertises at another port than its own. Returns that port as well."""
     (far_port,) = free_ports(1)
-    return replace(spec, listeners={FAR: "PLAINTEXT"}, advertised_ports={FAR: far_port}), far_port
+    return replace(spec, listeners={FAR: "PLAINTEXT"}, advertised_ports={FAR: (far_port,)}), far_port
 
 
 def _with_tls(spec: ClusterSpec) -> ClusterSpec:

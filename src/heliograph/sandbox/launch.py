@@ -31,7 +31,8 @@ def prepare_broker(
         _format(data, broker, kafka, first_folder)
     else:
         identity = zookeeper_settings(broker, ports.zookeeper, ports.listeners[broker])
-    identity["advertised.listeners"] = advertised_listeners(ports.listeners[broker], spec.advertised_ports)
+    advertised = {name: given[broker - 1] for name, given in spec.advertised_ports.items() if broker <= len(given)}
+    identity["advertised.listeners"] = advertised_listeners(ports.listeners[broker], advertised)
     if broker <= len(spec.racks):
         identity["broker.rack"] = spec.racks[broker - 1]
     settings = common_settings(spec.brokers) | identity | {"log.dirs": str(data)} | dict(spec.settings)

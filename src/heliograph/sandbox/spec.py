@@ -24,9 +24,9 @@ class ClusterSpec:
 
     `listeners` adds listeners to the plaintext one: name to security protocol, e.g. {"LOGIN": "SASL_PLAINTEXT"};
     what the protocol needs goes into `settings`, see `SandboxCluster.bootstrap_of` for the addresses.
-    `advertised_ports` is for a proxy in front of a single broker: name of a listener to the port at which clients find
-    it. `fast_start` trades the broker's speed for a sooner start: for tests, not for measurements. `racks` are those of
-    the first brokers in turn.
+    `advertised_ports` is for proxies in front of brokers: name of a listener to the ports at which clients find it, one
+    for each of the first brokers in turn. `fast_start` trades the broker's speed for a sooner start: for tests, not for
+    measurements. `racks` are those of the first brokers in turn.
 
     `security` adds secured listeners: one or several of tls, mtls, scram, plain, oauth and sasl-plaintext. The first
     one gets the `ports`. `users` can log in; ACLs apply to them, unless they are `super_users`. The plaintext listener
@@ -41,7 +41,7 @@ class ClusterSpec:
     fast_start: bool = False
     gc: Literal["serial", "g1"] = "serial"
     listeners: Mapping[str, str] = field(default_factory=dict)
-    advertised_ports: Mapping[str, int] = field(default_factory=dict)
+    advertised_ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     jvm_flags: tuple[str, ...] = ()
     security: tuple[str, ...] = ()
     users: tuple[str, ...] = (MIRROR, ADMIN)
