@@ -106,6 +106,11 @@ class FlowView:
         longest."""
         return self._context.stats.stalled.seconds()
 
+    @property
+    def load(self) -> float:
+        """Records per second, and the backlog."""
+        return sum(self._context.stats.load.per_second().values())
+
     def positions(self) -> dict[MirrorPartition, Position]:
         """As far as they are known."""
         return self._context.stats.positions()
@@ -142,6 +147,7 @@ class FlowView:
             notices=tuple(stats.notices),
             run_id=self._context.run_id,
             host=socket.gethostname(),
+            epoch=self._context.epoch,
             other_runs=self._other_runs.running(),
             stalled=tuple(itertools.islice(stats.stalled.reported(), most)),
         )

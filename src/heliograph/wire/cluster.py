@@ -64,8 +64,10 @@ class Metadata:
 
 
 class ClusterClient:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, check: Callable[[], None] | None = None) -> None:
+        """`check` is called before each request, and raises Fenced if it may not be sent."""
         self.cluster = cluster
+        self._check = check
         self.brokers: dict[int, tuple[str, int]] = {}
         self._controller = -1
         self._connections: dict[int, Connection] = {}
@@ -228,7 +230,7 @@ class ClusterClient:
     async def _open(self, host: str, port: int) -> Connection:
         attempts = self._attempts[host, port]
         try:
-            connection = await Connection.open(host, port, self.cluster, attempts.failures)
+            connection = await Connection.open(host, port, self.cluster, attempts.failures, self._check)
         except SecurityFailure as error:
             refused = SecurityFailure(f"cluster {self.cluster.alias}, {host}:{port}: {error}")
             attempts.failed(refused)

@@ -17,6 +17,7 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import naming, review, security, transforms
 from heliograph.config.resolve.flows import build_cluster, build_flow
 from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow
+from heliograph.model.membership import MembershipSettings
 
 _ONLY_HEARTBEAT = frozenset({HEARTBEAT})
 
@@ -38,6 +39,9 @@ class Deployment:
     states: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     stopped: tuple[ConfigNotice, ...] = ()
     flows_elsewhere: tuple[Flow, ...] = ()
+    membership: Mapping[str, MembershipSettings] = field(
+        default_factory=dict
+    )  # by target; of other processes' flows, too
 
     @property
     def all_flows(self) -> tuple[Flow, ...]:
@@ -116,6 +120,21 @@ def _assemble(
         settings.get(supported.NOTIFY_WEBHOOK, "", ""),
         settings.states,
         settings.stopped,
+        membership={alias: _membership(settings, alias) for alias in settings.aliases},
+    )
+
+
+def _membership(settings: Settings, target: str) -> MembershipSettings:
+    """Named after the group of MM2's workers, if that has a name of its own; else after the clusters."""
+    named = settings.find(supported.GROUP_ID, "", target)
+    group = settings.parse(supported.GROUP_ID, named) if named is not None else ".".join(sorted(settings.aliases))
+    session_timeout = settings.get(supported.SESSION_TIMEOUT, "", target) / 1000
+    return MembershipSettings(
+        f"heliograph.{group}",
+        session_timeout,
+        min(settings.get(supported.HEARTBEAT_INTERVAL, "", target) / 1000, session_timeout / 3),
+        settings.get(supported.REBALANCE_TIMEOUT, "", target) / 1000,
+        settings.get(supported.REBALANCE_DELAY, "", target) / 1000,
     )
 
 
