@@ -16,7 +16,9 @@ from heliograph.sandbox import ClusterSpec, Sandbox
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.group_membership import describe_members
 from logs import PATIENCE, Log, Pair, on, some_records, until
-from running.command import start
+from ports import free_port
+from rest.api import Api
+from running.command import heliograph, start
 
 _SESSION = 3.0
 
@@ -35,7 +37,7 @@ class Deployment:
     def __init__(self, clusters: Pair, folder: Path, topic: str, sources: int) -> None:
         self.clusters, self.folder, self.topic = clusters, folder, topic
         self.sources = [f"S{number}" for number in range(sources)]
-        self.group = f"heliograph.{topic}"
+        self.group = f"heliograph.{topic}.B"
         self.file = folder / "mm2.properties"
         lines = [f"clusters = {', '.join(self.sources)}, B", f"B.bootstrap.servers = {clusters.b.bootstrap}"]
         lines += [f"B.group.id = {topic}", f"B.session.timeout.ms = {int(_SESSION * 1000)}", "replication.factor = 1"]
@@ -46,6 +48,7 @@ class Deployment:
             lines += [f"{source}->B.topics = {self.name(source)}"]
         self.file.write_text("\n".join(lines))
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.apis: list[Api] = []
 
     def name(self, source: str) -> str:
         return f"{self.topic}-{source}"
@@ -58,7 +61,9 @@ class Deployment:
 
     def start(self, file: Path | None = None) -> int:
         number = len(self.processes)
-        self.processes.append(start("run", file or self.file, "--no-rest", "-v", log=self.log(number)))
+        self.apis.append(Api(free_port()))
+        address = f"127.0.0.1:{self.apis[-1].port}"
+        self.processes.append(start("run", file or self.file, "--rest", address, "-v", log=self.log(number)))
         return number
 
     def assignment(self) -> Assignment:
@@ -142,7 +147,25 @@ def _check_mirrors(deployment: Deployment, writing: Writing) -> None:
     writing.close()
     for source, count in writing.written.items():
         until(lambda: _copied(deployment, source) >= count, deployment.logs)  # noqa: B023
-        assert deployment.clusters.b.read(deployment.mirror(source)) == deployment.clusters.a.read(deployment.name(source))
+        assert deployment.clusters.b.read(deployment.mirror(source)) == deployment.clusters.a.read(
+            deployment.name(source)
+        )
+
+
+def _check_what_is_shown(deployment: Deployment) -> None:
+    """Every member knows who drives what."""
+    shown = heliograph("status", deployment.file).stdout
+    for api in deployment.apis:
+        (group,) = api("GET", "/heliograph/v1/members").body
+        assert group["group"] == deployment.group
+        drivers = {flow: member for member in group["members"] for flow in member["flows"]}
+        assert len(drivers) == len(deployment.sources)
+        for flow, member in drivers.items():
+            status = api("GET", f"/connectors/{flow.replace('->', '-%3E')}.MirrorSourceConnector/status").body
+            shown_status = status["connector"]["state"], status["connector"]["worker_id"]
+            assert shown_status == ("RUNNING", member["worker_id"])
+        for member in group["members"]:
+            assert f"B: member {member['member']} on {member['host']} drives {', '.join(member['flows'])}" in shown
 
 
 def test_flows_are_shared_and_those_of_a_killed_member_continue_on_the_others(
@@ -153,10 +176,61 @@ def test_flows_are_shared_and_those_of_a_killed_member_continue_on_the_others(
     deployment.start()
     until(lambda: deployment.shares() == [2, 2], deployment.logs)
     until(_all_move_on(deployment), deployment.logs)
+    _check_what_is_shown(deployment)
     killed_at = time.monotonic()
     deployment.kill(first)
     until(lambda: deployment.shares() == [4], deployment.logs)
     until(_all_move_on(deployment), deployment.logs)
+    print("killed", time.monotonic() - killed_at)
     assert time.monotonic() - killed_at < 60.0  # about the session timeout and the start of leases
-    print(time.monotonic() - killed_at)
+    _check_mirrors(deployment, writing)
+
+
+def test_an_orderly_stop_hands_over_at_once(deployment: Deployment, writing: Writing) -> None:
+    first, second = deployment.start(), deployment.start()
+    until(lambda: deployment.shares() == [2, 2], deployment.logs)
+    until(_all_move_on(deployment), deployment.logs)
+    stopped_at = time.monotonic()
+    deployment.processes[first].send_signal(signal.SIGTERM)
+    until(_all_move_on(deployment), deployment.logs)
+    print("stopped", time.monotonic() - stopped_at)
+    assert time.monotonic() - stopped_at < 60.0  # about a second; a member that does not leave costs its session
+    until(lambda: deployment.shares() == [4], deployment.logs)
+    assert deployment.processes[first].wait(timeout=PATIENCE) == 0, deployment.logs()
+    assert deployment.processes[second].poll() is None
+    _check_mirrors(deployment, writing)
+
+
+def test_a_frozen_member_that_wakes_up_writes_nothing(deployment: Deployment, writing: Writing) -> None:
+    first, second = deployment.start(), deployment.start()
+    until(lambda: deployment.shares() == [2, 2], deployment.logs)
+    until(_all_move_on(deployment), deployment.logs)
+    family = psutil.Process(deployment.processes[first].pid)
+    everyone = [family, *family.children(recursive=True)]
+    for process in everyone:
+        process.suspend()
+    until(lambda: deployment.shares() == [4], deployment.logs)
+    until(_all_move_on(deployment), deployment.logs)
+    for process in everyone:
+        process.resume()
+    until(lambda: "no longer a member" in deployment.log(first).read_text(), deployment.logs)
+    until(lambda: deployment.shares() == [2, 2], deployment.logs)  # it is a member again
+    assert deployment.processes[second].poll() is None
+    _check_mirrors(deployment, writing)
+
+
+def test_another_file_is_refused_until_the_members_with_the_first_one_are_gone(
+    deployment: Deployment, writing: Writing
+) -> None:
+    first = deployment.start()
+    until(lambda: deployment.shares() == [4], deployment.logs)
+    other = deployment.folder / "other.properties"
+    other.write_text(f"{deployment.file.read_text()}\ntasks.max = 2\n")
+    second = deployment.start(other)
+    until(lambda: "its file differs from that of member" in deployment.log(second).read_text(), deployment.logs)
+    assert "in: tasks_max" in deployment.log(second).read_text()
+    assert deployment.shares() == [0, 4]
+    deployment.processes[first].send_signal(signal.SIGTERM)
+    until(lambda: deployment.shares() == [4], deployment.logs)
+    until(_all_move_on(deployment), deployment.logs)
     _check_mirrors(deployment, writing)

@@ -39,7 +39,7 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.declare.supported import MEMBERSHIP, OFF, SPARK_SECURE, SPARK_WARM
+from heliograph.config.declare.supported import SPARK_SECURE, SPARK_WARM
 from heliograph.config.messages import shown_notes
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
@@ -67,7 +67,7 @@ from heliograph.wire.errors import WireError
 log = logging.getLogger(__name__)
 
 _PORT = 8083
-_STARTS_SPARK_AFTER = 0.3  # seconds, if it is not known by then whether this member gets flows
+_STARTS_SPARK_AFTER = 0.3  # seconds, if it is not known by then whether there are other members
 COMMAND_CLASS = ClustersCommand
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)]
@@ -253,7 +253,7 @@ async def _main(
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
-    is_shared = not until_caught_up and not no_membership and document.get(MEMBERSHIP, "", "") != OFF
+    is_shared = bool(deployment.membership) and not until_caught_up and not no_membership
     id_ = serving[0].address if serving else "heliograph"
     members = Members(deployment.all_flows, deployment.membership, id_) if is_shared else None
     running = Supervisor(
@@ -268,7 +268,7 @@ async def _main(
     without_flows = document.get(SPARK_WARM, "", "")
     if members is not None:
         members.start(running)
-        without_flows = not await members.wait_until_decided(_STARTS_SPARK_AFTER) or without_flows
+        without_flows = not await members.wait_for_first_look(_STARTS_SPARK_AFTER) or without_flows
     running.start_spark(without_flows)
     from heliograph.rest.app import make_app  # FastAPI: takes a quarter of a second, while Spark's JVM starts
 
@@ -277,11 +277,11 @@ async def _main(
     of_files = FileFlows(files, document, deployment, connectors, targets, members)
     copying = [flow.name for flow in running.copying()]
     log.info("mirroring %s%s", flow_names(deployment), "; starting Spark" if copying else "")
-    states, health = ConnectorStates(connectors), Health(running, lambda: _targets(running))
+    states, health = ConnectorStates(connectors, members), Health(running, lambda: _targets(running))
     servers = [] if metrics is None else [metrics.server(connectors, states, events, health)]
     if serving:
         target = deployment.all_flows[0].target
-        servers.append(RestServer(make_app(connectors, states, events, target, health, rest), serving))
+        servers.append(RestServer(make_app(connectors, states, events, target, health, rest, members), serving))
     refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
     try:
         await run_until_stopped(running, console, servers, of_files.reload)

@@ -17,8 +17,9 @@ class Member:
 
     `run` is its own name, new at every start. `process` says on which machine it is and which process there, so that
     another process of that machine can tell whether it is dead. `settings` are the hashes of its flows
-    (`model/fingerprint`), `flows` their names, `driven` those that it drives now, with their loads. `other_load` is
-    that of the flows that it drives into other clusters. `version` is Heliograph's.
+    (`model/fingerprint`), `flows` their names, `driven` those that it drives now. `loads` are in records per second, of
+    flows that it drives or has driven. `other_load` is that of the flows that it drives into other clusters. `version`
+    is Heliograph's.
     """
 
     run: str
@@ -28,7 +29,8 @@ class Member:
     process: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     flows: tuple[str, ...] = ()
-    driven: Mapping[str, float] = field(default_factory=dict)
+    driven: tuple[str, ...] = ()
+    loads: Mapping[str, float] = field(default_factory=dict)
     other_load: float = 0.0
     format: int = FORMAT
 

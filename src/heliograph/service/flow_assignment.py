@@ -75,11 +75,11 @@ def _target(members: Sequence[Member], flows: Collection[str], held: Collection[
     if not members:
         return {}
     by_run = {member.run: member for member in members}
-    loads = {flow: max(member.driven.get(flow, 0.0) for member in members) for flow in flows}
-    busy = [load for load in loads.values() if load > 0]
+    loads = {flow: _load(members, flow) for flow in flows}
+    busy = [load for load in loads.values() if load]
     mean = sum(busy) / len(busy) if busy else 1.0
-    # An idle flow counts 1, one with the mean load 2.
-    weights = {flow: 1.0 + load / mean for flow, load in loads.items()}
+    # An idle flow counts 1, one with the mean load 2. So does one whose load is not known.
+    weights = {flow: 2.0 if load is None else 1.0 + load / mean for flow, load in loads.items()}
     burden = {member.run: member.other_load / mean for member in members}
     target: dict[str, str] = {}
     for flow in sorted(flows):
@@ -100,6 +100,15 @@ def _target(members: Sequence[Member], flows: Collection[str], held: Collection[
         burden[run] += weights[flow]
         target[flow] = run
     return target
+
+
+def _load(members: Sequence[Member], flow: str) -> float | None:
+    """As its driver says; while that does not know yet, as others who have driven it do."""
+    for drives in (True, False):
+        loads = [member.loads[flow] for member in members if flow in member.loads and (flow in member.driven) == drives]
+        if loads:
+            return max(loads)
+    return None
 
 
 def _best_move(

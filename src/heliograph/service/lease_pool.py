@@ -169,7 +169,8 @@ class LeasePool:
                 if self._stop.is_set():
                     return
                 raise_if_cancelled()
-                self.failures.add(number, _one_line(error))
+                if not isinstance(error, Fenced):
+                    self.failures.add(number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _until_released(self, number: int) -> None:

@@ -4,18 +4,21 @@ import asyncio
 import logging
 import socket
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
 from heliograph import __version__
 from heliograph.model.fingerprint import fingerprint
-from heliograph.model.flow import Flow
-from heliograph.model.member import Member, Share
+from heliograph.model.flow import Cluster, Flow
+from heliograph.model.member import Assignment, Member, Share, decode_assignment
 from heliograph.model.membership import MembershipSettings
 from heliograph.service.membership import Membership
 from heliograph.service.process_identity import own_identity
 from heliograph.service.tenure import Tenure
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.errors import WireError
+from heliograph.wire.group_membership import describe_members
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +33,8 @@ class DrivenFlows(Protocol):
     def assign(self, flows: Collection[str]) -> None:
         """These flows run here, and no others."""
 
-    def loads(self) -> Mapping[str, float]:
-        """The flows that run, or are about to or have not ended yet, with their loads."""
+    def loads(self) -> Mapping[str, float | None]:
+        """The flows that run, are about to, or have not ended yet, with their loads; None if it is not known yet."""
 
 
 class Members:
@@ -43,6 +46,7 @@ class Members:
         self._settings = dict(settings)
         self._flows = tuple(flows)
         self._fingerprints: dict[str, dict[str, str]] = {}
+        self._shared_names: set[str] = set()  # of all flows that the file has had
         self._driven: DrivenFlows | None = None
         self._memberships: dict[str, Membership] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -50,6 +54,7 @@ class Members:
         self._shares: dict[str, Share] = {}
         self._tenures: dict[str, Tenure] = {}
         self._unshared: set[str] = set()  # clusters whose flows are driven without membership
+        self._known_loads: dict[str, float] = {}
         self._said: dict[str, str] = {}
 
     def start(self, driven: DrivenFlows) -> None:
@@ -61,7 +66,8 @@ class Members:
         """The flows of the deployment from now on. Members with others get no flows."""
         before = {alias: self._fingerprint(alias) for alias in self._memberships}
         self._flows, self._settings, self._fingerprints = tuple(flows), dict(settings), {}
-        targets = {flow.target.alias: flow.target for flow in flows}
+        self._shared_names |= {flow.name for flow in flows}
+        targets = {flow.target.alias: flow.target for flow in flows if self.shares(flow)}
         for alias, cluster in targets.items():
             if alias not in self._memberships:
                 membership = self._memberships[alias] = Membership(cluster, self._settings[alias], self)
@@ -71,14 +77,20 @@ class Members:
                 if before[alias] != self._fingerprint(alias):
                     self._memberships[alias].rejoin()
 
+    async def wait_for_first_look(self, within: float) -> bool:
+        """Until this process knows whether there are other members. Returns whether it does."""
+        return await self._all_set([membership.looked for membership in self._memberships.values()], within)
+
     async def wait_until_decided(self, within: float) -> bool:
         """Until this process knows which flows it drives. Returns whether it does."""
-        waits = [asyncio.ensure_future(membership.decided.wait()) for membership in self._memberships.values()]
+        return await self._all_set([membership.decided for membership in self._memberships.values()], within)
+
+    async def _all_set(self, events: Sequence[asyncio.Event], within: float) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                await asyncio.gather(*waits)
+                await asyncio.gather(*(event.wait() for event in events))
         self.check()
-        return all(membership.decided.is_set() for membership in self._memberships.values())
+        return all(event.is_set() for event in events)
 
     def check(self) -> None:
         """Raises what a membership fails with."""
@@ -88,12 +100,17 @@ class Members:
 
     async def leave(self) -> None:
         """When the flows have ended: the others take them over at once."""
-        for task in (*self._tasks.values(), *self._handing_over.values()):
+        tasks = (*self._tasks.values(), *self._handing_over.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(membership.leave() for membership in self._memberships.values()))
 
     # --- what flows ask -------------------------------------------------------------------------------------
+
+    def shares(self, flow: Flow) -> bool:
+        """Whether it is a flow of the deployment. One that was posted to this process is this process's alone."""
+        return flow.target.alias in self._settings and any(flow.name == shared.name for shared in self._flows)
 
     def tenure(self, flow: Flow) -> Tenure | None:
         """While it is valid, this process drives the flow; None if it does so without membership."""
@@ -103,7 +120,8 @@ class Members:
 
     def member(self, alias: str) -> Member:
         loads = self._loads()
-        driven = {flow: load for flow, load in loads.items() if _target(flow) == alias}
+        self._known_loads |= {flow: load for flow, load in loads.items() if load is not None}
+        driven = tuple(sorted(flow for flow in loads if _target(flow) == alias))
         return Member(
             self.run,
             self._host,
@@ -113,7 +131,8 @@ class Members:
             self._fingerprint(alias),
             tuple(flow.name for flow in self._into(alias)),
             driven,
-            sum(load for flow, load in loads.items() if flow not in driven),
+            {flow: load for flow, load in self._known_loads.items() if _target(flow) == alias},
+            sum(self._known_loads.get(flow, 0.0) for flow in loads if flow not in driven),
         )
 
     def drive(self, alias: str, share: Share, tenure: Tenure) -> None:
@@ -165,8 +184,10 @@ class Members:
                 return
             await asyncio.sleep(_POLL)
 
-    def _loads(self) -> Mapping[str, float]:
-        return self._driven.loads() if self._driven is not None else {}
+    def _loads(self) -> Mapping[str, float | None]:
+        """Also of flows that the file had before, until they have ended."""
+        loads = self._driven.loads() if self._driven is not None else {}
+        return {flow: load for flow, load in loads.items() if flow in self._shared_names}
 
     def _into(self, alias: str) -> list[Flow]:
         return [flow for flow in self._flows if flow.target.alias == alias]
@@ -197,25 +218,7 @@ class Members:
     def view(self) -> list[dict[str, Any]]:
         """The groups and their members, as far as this process knows."""
         return [
-            {
-                "cluster": alias,
-                "group": membership.group,
-                "epoch": membership.epoch,
-                "leader": membership.assignment.leader,
-                "member": self.run,
-                "members": [
-                    {
-                        "member": share.run,
-                        "host": share.host,
-                        "worker_id": share.rest,
-                        "version": share.version,
-                        "flows": share.flows,
-                        "coming": share.coming,
-                        "refused": share.refused,
-                    }
-                    for share in membership.assignment.shares
-                ],
-            }
+            _group(alias, membership.group, membership.assignment) | {"epoch": membership.epoch, "member": self.run}
             for alias, membership in self._memberships.items()
         ]
 
@@ -224,6 +227,48 @@ class Members:
         membership = self._memberships.get(_target(flow))
         shares = membership.assignment.shares if membership is not None else ()
         return next((share for share in shares if flow in share.flows and share.run != self.run), None)
+
+
+async def known_members(flows: Iterable[Flow], settings: Mapping[str, MembershipSettings]) -> list[dict[str, Any]]:
+    """The same as the target clusters know it, for who is no member. Empty for a group that cannot be described."""
+
+    async def look(cluster: Cluster, group: str) -> dict[str, Any]:
+        client = ClusterClient(cluster)
+        try:
+            assignments = [member.assignment for member in await describe_members(client, group) if member.assignment]
+        except WireError as error:
+            log.debug("group %s on cluster %s cannot be described: %s", group, cluster.alias, error)
+            assignments = []
+        finally:
+            client.close()
+        return _group(cluster.alias, group, decode_assignment(assignments[0]) if assignments else Assignment())
+
+    targets = {flow.target.alias: flow.target for flow in flows}
+    return list(
+        await asyncio.gather(
+            *(look(target, settings[alias].group) for alias, target in targets.items() if alias in settings)
+        )
+    )
+
+
+def _group(alias: str, group: str, assignment: Assignment) -> dict[str, Any]:
+    return {
+        "cluster": alias,
+        "group": group,
+        "leader": assignment.leader,
+        "members": [
+            {
+                "member": share.run,
+                "host": share.host,
+                "worker_id": share.rest,
+                "version": share.version,
+                "flows": list(share.flows),
+                "coming": list(share.coming),
+                "refused": share.refused,
+            }
+            for share in assignment.shares
+        ],
+    }
 
 
 def _target(flow: str) -> str:

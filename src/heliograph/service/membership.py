@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 _RETRY_AFTER = 0.5
 _LOOK_EVERY = 0.02
 _LEAVES_WITHIN = 0.5
-_CHECK_CLOCK_EVERY = 1.0  # at least: timers stop while the machine sleeps
+_ASSIGN_EVERY = 300.0
+_CHECK_CLOCK_EVERY = 0.5
 
 
 class MembershipFailed(Exception):
@@ -45,7 +46,7 @@ class MembershipFailed(Exception):
 
 
 class _Lost(Exception):
-    """The coordinator has removed this member, or may have."""
+    """The coordinator has removed this member."""
 
 
 class Duties(Protocol):
@@ -73,13 +74,15 @@ class Hold:
 
 
 class Membership:
-    """`assignment` is the last one of the group. `decided` is set as soon as this process knows what it may drive."""
+    """`assignment` is the last one of the group. `looked` is set as soon as this process knows whether there are other
+    members, `decided` as soon as it knows what it may drive."""
 
     def __init__(self, cluster: Cluster, settings: MembershipSettings, duties: Duties) -> None:
         self.alias = cluster.alias
         self.group = settings.group
         self.assignment = Assignment()
         self.epoch = 0
+        self.looked = asyncio.Event()
         self.decided = asyncio.Event()
         self.is_unavailable = False
         self._cluster = cluster
@@ -141,10 +144,10 @@ class Membership:
         if code == GROUP_AUTHORIZATION_FAILED:
             self.is_unavailable = True
             log.warning(
-                "%s: other processes do not share the flows with this one: %s. Allow it, or set "
-                "heliograph.membership = off",
+                "%s: other processes do not share the flows with this one, and it runs all of them: the right Read on "
+                "group %s is missing. Allow it, or set heliograph.membership = off",
                 self.alias,
-                error,
+                self.group,
             )
             self._duties.drive_all(self.alias)
             self.decided.set()
@@ -193,40 +196,48 @@ class Membership:
         self._earlier_id = ""
 
     async def _rebalance(self, member: GroupMember, tenure: Tenure) -> None:
-        """Joins again whenever the group or this member has changed."""
+        """Joins again whenever the group or this member has changed. The flows run on as long as the tenure lasts."""
+        is_driving = False
         while True:
             self._rejoin.clear()
             self._is_joining = True
             joining = asyncio.ensure_future(member.join(encode(self._duties.member(self.alias))))
             try:
-                if not tenure.epoch and await self._is_alone(member, joining):
+                if not is_driving and await self._is_alone(member, joining):
+                    is_driving = True
                     own = self._duties.member(self.alias)
                     self._apply(Share(own.run, flows=own.flows), tenure)
+                self.looked.set()
                 joined = await joining
                 asked_at = now()
                 assignment = await self._sync(member, joined)
                 tenure.confirm(asked_at)
-            except BrokerError as error:
-                if error.code in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION) and tenure.epoch:
-                    raise _Lost(str(error)) from error
-                if error.code != REBALANCE_IN_PROGRESS:
+            except WireError as error:
+                code = error.code if isinstance(error, BrokerError) else 0
+                if not is_driving and code != REBALANCE_IN_PROGRESS:
                     raise
+                if code in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+                    raise _Lost(str(error)) from error
+                log.debug("%s: group %s is to be joined again: %s", self.alias, self.group, error)
+                await asyncio.sleep(_LOOK_EVERY if code == REBALANCE_IN_PROGRESS else _RETRY_AFTER)
                 continue
             finally:
                 joining.cancel()
                 self._is_joining = False
+            is_driving = True
             tenure.epoch = self.epoch = joined.generation
             self.assignment = assignment
             self._errors.recovered("group")
             self._apply(assignment.share(self._duties.member(self.alias).run), tenure)
-            await self._wait_for_rejoin()
+            await self._wait_for_rejoin(joined.is_leader)
 
     def _apply(self, share: Share, tenure: Tenure) -> None:
         self._duties.drive(self.alias, share, tenure)
         self.decided.set()
 
-    async def _wait_for_rejoin(self) -> None:
-        left = self._hold.until - now() if self._hold.flows else None
+    async def _wait_for_rejoin(self, is_leader: bool) -> None:
+        """The leader joins again from time to time, so that flows are assigned by the loads that they have now."""
+        left = self._hold.until - now() if self._hold.flows else _ASSIGN_EVERY if is_leader else None
         with suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await self._rejoin.wait()
@@ -270,7 +281,7 @@ class Membership:
     async def _keep_alive(self, member: GroupMember, tenure: Tenure) -> None:
         while True:
             await asyncio.sleep(self._settings.heartbeat_interval)
-            asked_at = now()
+            asked_at, generation = now(), member.generation
             try:
                 if tenure.epoch:
                     await member.heartbeat()
@@ -278,10 +289,13 @@ class Membership:
                     continue
                 tenure.confirm(asked_at)
             except BrokerError as error:
+                # While this member joins, both are about the generation before.
+                is_joining = self._is_joining or generation != member.generation
                 if error.code == REBALANCE_IN_PROGRESS:
                     tenure.confirm(asked_at)
-                    self._rejoin.set()
-                elif error.code == UNKNOWN_MEMBER_ID or (error.code == ILLEGAL_GENERATION and not self._is_joining):
+                    if not is_joining:
+                        self._rejoin.set()
+                elif error.code == UNKNOWN_MEMBER_ID or (error.code == ILLEGAL_GENERATION and not is_joining):
                     raise _Lost(str(error)) from error
                 else:
                     log.debug("%s: heartbeat: %s", self.alias, error)
@@ -289,7 +303,19 @@ class Membership:
                 log.debug("%s: heartbeat: %s", self.alias, error)
 
     async def _watch(self, tenure: Tenure) -> None:
-        """Ends the tenure when the coordinator has not answered for too long."""
-        while tenure.is_valid:
-            await asyncio.sleep(min(tenure.left, _CHECK_CLOCK_EVERY))
-        raise _Lost(f"no heartbeat was answered for {self._settings.session_timeout:g} s")
+        """Reports when the coordinator has not answered for too long, and when it does again."""
+        is_reported = False
+        while True:
+            await asyncio.sleep(_CHECK_CLOCK_EVERY)
+            if tenure.epoch and tenure.is_valid == is_reported:
+                is_reported = not is_reported
+                if is_reported:
+                    log.warning(
+                        "%s: the coordinator of group %s has answered no heartbeat for %g s: this process sends "
+                        "nothing for its flows until it does",
+                        self.alias,
+                        self.group,
+                        self._settings.session_timeout,
+                    )
+                else:
+                    log.info("%s: the coordinator of group %s answers again", self.alias, self.group)

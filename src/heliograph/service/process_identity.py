@@ -7,6 +7,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _STATE, _START_TIME = 0, 19  # fields of /proc/PID/stat after the name
 _ENDED = ("Z", "X")
+_PARTS = 4
 
 
 def own_identity() -> str:
@@ -16,8 +17,10 @@ def own_identity() -> str:
 
 def is_dead(identity: str) -> bool:
     """Whether a process with this identity was on this machine and is no more. False where that cannot be known."""
-    *place, pid, _start = identity.split("/")
-    return bool(place) and place == _place() and _identity(int(pid)) != identity
+    parts = identity.split("/")
+    if len(parts) != _PARTS or parts[:2] != _place() or not parts[2].isdigit():
+        return False
+    return _identity(int(parts[2])) != identity
 
 
 def _place() -> list[str]:

@@ -75,7 +75,7 @@ class Supervisor:
         self._flows = tuple(flows)
         self._elsewhere = elsewhere
         self._members = members
-        self._assigned: frozenset[str] | None = None if members is None else frozenset()
+        self._assigned: frozenset[str] = frozenset()
         self._stop = asyncio.Event()
         self.deployed: dict[str, FlowSupervisor] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # one per flow
@@ -105,15 +105,16 @@ class Supervisor:
             self._assigned = frozenset(flows)
             self._deploy()
 
-    def loads(self) -> dict[str, float]:
-        """The flows that run here, that are about to, or that have not ended yet, with their loads."""
+    def loads(self) -> dict[str, float | None]:
+        """The flows that run here, that are about to, or that have not ended yet, with their loads; None if it is not
+        known yet."""
         return {
-            name: supervisor.runner.view.load if supervisor.runner is not None else 0.0
+            name: supervisor.runner.view.load if supervisor.runner is not None else None
             for name, supervisor in self.deployed.items()
         }
 
     def _is_assigned(self, flow: Flow) -> bool:
-        return self._assigned is None or flow.name in self._assigned
+        return self._members is None or flow.name in self._assigned or not self._members.shares(flow)
 
     def _deploy(self) -> None:
         if self._is_ending:

@@ -116,6 +116,7 @@ class ClusterClient:
             connection = await connect()
             return connection, await ask(connection)
 
+        self._check_fence()
         if not self._open_connections():
             await self._connect_bootstrap()
         head_start = _HEAVY_HEAD_START if is_heavy else _ANSWER_HEAD_START
@@ -130,6 +131,11 @@ class ClusterClient:
             reasons = "; ".join(dict.fromkeys(map(str, failed.errors))) or "no broker could be asked"
             raise Unreachable(reasons) from None
         return answer
+
+    def _check_fence(self) -> None:
+        """Raises Fenced as such, not as one of several reasons why no broker answers."""
+        if self._check is not None:
+            self._check()
 
     def _candidates(self) -> list[Callable[[], Awaitable[Connection]]]:
         """How to get a connection to each broker: open ones first, and the one that answered last before all."""

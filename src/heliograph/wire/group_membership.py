@@ -73,8 +73,8 @@ class GroupMember:
 
     def use(self, cluster: Cluster) -> None:
         """How to reach the brokers from now on."""
-        # A request that is not answered within the session does not help any more.
-        quick = min(cluster.request_timeout, self._session_timeout)
+        # So that a heartbeat that is lost can be sent again within the session.
+        quick = min(cluster.request_timeout, self._session_timeout / 3)
         slow = max(cluster.request_timeout, self._rebalance_timeout + _ANSWERS_LATER)
         self._client.cluster = replace(cluster, request_timeout=quick)
         self._waiting.cluster = replace(cluster, request_timeout=slow)
@@ -82,7 +82,11 @@ class GroupMember:
     async def join(self, metadata: bytes) -> Joined:
         """Returns when the members are complete, which can take as long as the rebalance timeout."""
         while True:
-            answer = await self._send(self._waiting, self._join_request(metadata), 9)
+            try:
+                answer = await self._send(self._waiting, self._join_request(metadata), 9)
+            except BaseException:
+                self._waiting.close()  # the next request would wait for the answer to this one
+                raise
             if answer.error_code != MEMBER_ID_REQUIRED:
                 break
             self.member_id = answer.member_id
@@ -138,7 +142,11 @@ class GroupMember:
 
     async def remove(self, member_ids: Collection[str]) -> None:
         """Removes members from the group. One that is not in it any more is no error."""
-        connection = await self._connection(self._client)
+        try:
+            connection = await self._connection(self._client)
+        except WireError:
+            self._node = None
+            raise
         row = LeaveGroupRequest.MemberIdentity
         if connection.version(_LEAVE_GROUP, 5) >= _LEAVES_SEVERAL:
             rows = [row(member_id=member_id, group_instance_id=None, reason=None) for member_id in member_ids]
@@ -153,7 +161,11 @@ class GroupMember:
                 self._check(code)
 
     async def describe(self) -> tuple[DescribedMember, ...]:
-        return await _describe(await self._connection(self._client), self.group)
+        try:
+            return await _describe(await self._connection(self._client), self.group)
+        except WireError:
+            self._node = None
+            raise
 
     def close(self) -> None:
         self._client.close()
