@@ -181,7 +181,6 @@ def test_flows_are_shared_and_those_of_a_killed_member_continue_on_the_others(
     deployment.kill(first)
     until(lambda: deployment.shares() == [4], deployment.logs)
     until(_all_move_on(deployment), deployment.logs)
-    print("killed", time.monotonic() - killed_at)
     assert time.monotonic() - killed_at < 60.0  # about the session timeout and the start of leases
     _check_mirrors(deployment, writing)
 
@@ -193,7 +192,6 @@ def test_an_orderly_stop_hands_over_at_once(deployment: Deployment, writing: Wri
     stopped_at = time.monotonic()
     deployment.processes[first].send_signal(signal.SIGTERM)
     until(_all_move_on(deployment), deployment.logs)
-    print("stopped", time.monotonic() - stopped_at)
     assert time.monotonic() - stopped_at < 60.0  # about a second; a member that does not leave costs its session
     until(lambda: deployment.shares() == [4], deployment.logs)
     assert deployment.processes[first].wait(timeout=PATIENCE) == 0, deployment.logs()

@@ -137,10 +137,10 @@ class Members:
 
     def drive(self, alias: str, share: Share, tenure: Tenure) -> None:
         before = self._shares.get(alias, Share(self.run))
+        leaving = {flow for flow in self._loads() if _target(flow) == alias} - set(share.flows)
         self._shares[alias], self._tenures[alias] = share, tenure
         self._say(alias, before, share, tenure)
         self._apply()
-        leaving = {flow for flow in self._loads() if _target(flow) == alias} - set(share.flows)
         if leaving and alias not in self._handing_over:
             self._handing_over[alias] = asyncio.create_task(self._hand_over(alias))
 
