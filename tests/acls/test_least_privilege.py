@@ -32,12 +32,14 @@ from heliograph.model.flow import (
     TopicSync,
 )
 from heliograph.model.internal_topics import dead_letters_topic
+from heliograph.model.membership import MembershipSettings
 from heliograph.model.names import NameFilter
 from heliograph.sandbox import Sandbox
 from heliograph.service import acl_report
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_syncers import FlowSyncers
+from heliograph.service.members import Members
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 from heliograph.wire.topic_requests import delete_topics
@@ -268,3 +270,48 @@ def test_leases_that_log_in_as_others_need_just_what_is_printed_for_them(
             await scene.works(list(scene.probes.of))
 
     asyncio.run(main())
+
+
+class FlowsOfMember:
+    """What a member is assigned, without running it."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+        self.ready.set()
+        self.assigned: Collection[str] = ()
+
+    def assign(self, flows: Collection[str]) -> None:
+        self.assigned = flows
+
+    def loads(self) -> dict[str, float | None]:
+        return dict.fromkeys(self.assigned)
+
+
+def test_members_need_read_on_their_group_and_run_all_flows_without_it(
+    clusters: dict[str, Secured], caplog: pytest.LogCaptureFixture
+) -> None:
+    a, b = clusters.values()
+    flow = _flow({"E": a, "F": b}, "members", writer="writer")
+    flow = replace(flow, target=b.as_user("F", "reader"))
+    groups = {"F": MembershipSettings("heliograph.members")}
+    driver = next(
+        found for found in acl_report.required([flow], groups=groups).principals if found.name == "User:reader"
+    )
+    (grant,) = [grant for grant in driver.grants() if grant.resource.name == "heliograph.members"]
+    assert list(driver.lost_without(grant)) == [Feature.MEMBERSHIP]
+
+    async def epoch() -> int:
+        members, flows = Members([flow], groups), FlowsOfMember()
+        members.start(flows)
+        try:
+            assert await members.wait_until_decided(60.0)
+            assert list(flows.assigned) == [flow.name]
+            await async_until(lambda: members.view()[0]["epoch"] or "do not share the flows" in caplog.text)
+            return int(members.view()[0]["epoch"])
+        finally:
+            await members.leave()
+
+    assert asyncio.run(epoch()) == 0
+    assert "the right Read on group heliograph.members is missing" in caplog.text
+    b.allow(driver.name, [grant])
+    assert asyncio.run(epoch()) > 0

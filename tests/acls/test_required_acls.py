@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from heliograph.cli import app
 from heliograph.control.principals import Principal, principals
-from heliograph.control.required_acls import Existing, Feature, names_of, needs
-from heliograph.model.acl import GROUP, LITERAL, PREFIXED, TOPIC, Grant, Resource, fewest, resources_of
+from heliograph.control.required_acls import Client, Existing, Feature, names_of, needs
+from heliograph.model.acl import GROUP, LITERAL, PREFIXED, READ, TOPIC, Grant, Resource, fewest, resources_of
 from heliograph.model.flow import (
     HEARTBEAT,
     SOURCE,
@@ -206,6 +206,13 @@ def test_leases_that_log_in_as_others_need_less() -> None:
 def test_a_principal_that_only_brokers_know_has_a_placeholder() -> None:
     secured = replace(FLOW, source=replace(A, security=Security(Tls())))
     assert _principals(secured).keys() == {"A User:MIRROR_ON_A", "B User:ANONYMOUS"}
+
+
+def test_members_need_one_more() -> None:
+    table = needs(FLOW, names_of(FLOW), members_group="heliograph.A.B")
+    (more,) = set(table) - set(needs(FLOW, names_of(FLOW)))
+    assert (more.client, more.feature) == (Client.TARGET_DRIVER, Feature.MEMBERSHIP)
+    assert more.grant == Grant(Resource(GROUP, "heliograph.A.B"), READ)
 
 
 def test_what_is_lost_without_one_of_them() -> None:

@@ -70,11 +70,12 @@ def acls(
         fail(f"--principal {principal}: a principal has a type, such as User:{principal}", 2)
     try:
         if check:
-            _show(asyncio.run(acl_report.check(flows, principal)), is_json)
+            _show(asyncio.run(acl_report.check(flows, principal, deployment.membership)), is_json)
             return
-        required = (
-            asyncio.run(acl_report.resolved(flows, principal)) if resolve else acl_report.required(flows, principal)
-        )
+        if resolve:
+            required = asyncio.run(acl_report.resolved(flows, principal, deployment.membership))
+        else:
+            required = acl_report.required(flows, principal, deployment.membership)
     except WireError as error:
         fail(f"{deployment.file}: {error}", 2)
     for pattern in required.wider:

@@ -39,7 +39,7 @@ from heliograph.cli.service import (
     spark_settings,
 )
 from heliograph.config import ConfigError, Deployment
-from heliograph.config.declare.supported import SPARK_SECURE
+from heliograph.config.declare.supported import SPARK_SECURE, SPARK_WARM
 from heliograph.config.messages import shown_notes
 from heliograph.config.read.formats import read_all
 from heliograph.config.read.rest_settings import read_rest_settings
@@ -59,12 +59,15 @@ from heliograph.service.events import Events
 from heliograph.service.file_flows import FileFlows, flow_names, keep_refreshing
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.flow_supervisor import EXPECTED
+from heliograph.service.members import Members
+from heliograph.service.membership import MembershipFailed
 from heliograph.service.supervisor import SparkDied, Supervisor, UnreachableCluster
 from heliograph.wire.errors import WireError
 
 log = logging.getLogger(__name__)
 
 _PORT = 8083
+_STARTS_SPARK_AFTER = 0.3  # seconds, if it is not known by then whether there are other members
 COMMAND_CLASS = ClustersCommand
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES, show_default=False)]
@@ -89,6 +92,12 @@ Trace = Annotated[
         metavar="FILE",
     ),
 ]
+NoMembership = Annotated[
+    bool,
+    typer.Option(
+        "--no-membership", help="Run all flows here, whoever else runs the file: heliograph.membership = off."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the result as one JSON line.")]
 
 
@@ -110,6 +119,7 @@ def run(
     master: Master = None,
     conf: Conf = None,
     trace: Trace = None,
+    no_membership: NoMembership = False,
     as_json: AsJson = False,
     log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
@@ -152,6 +162,7 @@ def run(
                     document,
                     deployment,
                     until_caught_up,
+                    no_membership,
                     master,
                     settings,
                     rest_settings,
@@ -163,6 +174,8 @@ def run(
             )
     except UnreachableCluster as error:
         fail(f"{deployment.file}: {error.cluster.alias}.bootstrap.servers: {error}", 2)
+    except MembershipFailed as error:
+        fail(f"{deployment.file}: {error}", 2)
     except (*EXPECTED, SparkDied) as error:
         fail(f"{deployment.file}: {error}", 1)
     if as_json:
@@ -231,6 +244,7 @@ async def _main(
     document: Settings,
     deployment: Deployment,
     until_caught_up: bool,
+    no_membership: bool,
     master: str | None,
     conf: dict[str, str],
     rest: RestSettings,
@@ -239,6 +253,9 @@ async def _main(
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
+    is_shared = bool(deployment.membership) and not until_caught_up and not no_membership
+    id_ = serving[0].address if serving else "heliograph"
+    members = Members(deployment.all_flows, deployment.membership, id_) if is_shared else None
     running = Supervisor(
         deployment.all_flows,
         elsewhere=deployment.flows_elsewhere,
@@ -246,20 +263,25 @@ async def _main(
         conf=conf,
         secure_spark=document.get(SPARK_SECURE, "", ""),
         until_caught_up=until_caught_up,
+        members=members,
     )
-    running.start_spark()
+    without_flows = document.get(SPARK_WARM, "", "")
+    if members is not None:
+        members.start(running)
+        without_flows = not await members.wait_for_first_look(_STARTS_SPARK_AFTER) or without_flows
+    running.start_spark(without_flows)
     from heliograph.rest.app import make_app  # FastAPI: takes a quarter of a second, while Spark's JVM starts
 
-    worker = Worker(serving[0].address if serving else "heliograph")
+    worker = Worker(id_)
     connectors = Connectors(running, worker, allowed=rest.allowed)
-    of_files = FileFlows(files, document, deployment, connectors, targets)
+    of_files = FileFlows(files, document, deployment, connectors, targets, members)
     copying = [flow.name for flow in running.copying()]
     log.info("mirroring %s%s", flow_names(deployment), "; starting Spark" if copying else "")
-    states, health = ConnectorStates(connectors), Health(running, lambda: _targets(running))
+    states, health = ConnectorStates(connectors, members), Health(running, lambda: _targets(running))
     servers = [] if metrics is None else [metrics.server(connectors, states, events, health)]
     if serving:
         target = deployment.all_flows[0].target
-        servers.append(RestServer(make_app(connectors, states, events, target, health, rest), serving))
+        servers.append(RestServer(make_app(connectors, states, events, target, health, rest, members), serving))
     refreshing = asyncio.create_task(keep_refreshing(of_files.refresh_seconds, of_files.refresh))
     try:
         await run_until_stopped(running, console, servers, of_files.reload)

@@ -1,8 +1,8 @@
 """What an operator sees: log lines, a line of progress, the live table. Decides nothing."""
 
 import logging
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -105,6 +105,19 @@ def flow_table(flows: Sequence[FlowStatus], title: str) -> Table:
             state,
         )
     return table
+
+
+def member_lines(groups: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """A line for each member of groups with more than one, as the REST API has them, and its style."""
+    lines = []
+    for group in groups:
+        for member in group["members"] if len(group["members"]) > 1 else ():
+            name = f"{group['cluster']}: member {member['member']} on {member['host']}"
+            leads = ", leads" if member["member"] == group["leader"] else ""
+            drives = f"drives {', '.join(member['flows'])}" if member["flows"] else "drives no flow"
+            refused = f", refused: {member['refused']}" if member["refused"] else ""
+            lines.append((f"{name} {drives}{leads}{refused}", "bold red" if refused else ""))
+    return lines
 
 
 def _state(flow: FlowStatus) -> tuple[str, str]:

@@ -11,10 +11,11 @@ from rich.console import Console
 from heliograph.cli.choice import WorkerFile, with_worker
 from heliograph.cli.remote import show_connectors
 from heliograph.cli.rest_client import DEFAULT, Ca, Cert, Credentials, Key, Rest, RestClient, client
-from heliograph.cli.screen import FILES, fail, flow_table, number
+from heliograph.cli.screen import FILES, fail, flow_table, member_lines, number
 from heliograph.config import ConfigError, load_all
 from heliograph.model.flow import Flow
 from heliograph.service.flow_status import FlowStatus, Seen, from_json, last_status, to_json
+from heliograph.service.members import known_members
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -53,12 +54,14 @@ def status(
         fail(str(error), 2)
     try:
         seen = asyncio.run(_look(deployment.flows))
+        members = asyncio.run(known_members(deployment.all_flows, deployment.membership))
     except WireError as error:
         fail(f"{deployment.file}: {error}", 2)
     if as_json:
         typer.echo(json.dumps([_as_json(flow, last) for flow, last in seen]))
     else:
         _show(seen)
+        _show_members(Console(), members)
     if not all(last is not None and last.age < _OLD and not last.status.stopped for _flow, last in seen):
         raise typer.Exit(1)
 
@@ -66,9 +69,10 @@ def status(
 def _ask(api: RestClient, as_json: bool) -> None:
     flows = api.ask("GET", "/heliograph/v1/flows")
     connectors = api.ask("GET", "/connectors?expand=status")
+    members = api.ask("GET", "/heliograph/v1/members")
     copying = [from_json(flow["status"]) for flow in flows if flow["status"] is not None]
     if as_json:
-        typer.echo(json.dumps({"flows": flows, "connectors": connectors}))
+        typer.echo(json.dumps({"flows": flows, "connectors": connectors, "members": members}))
     else:
         console = Console()
         if copying:
@@ -76,6 +80,7 @@ def _ask(api: RestClient, as_json: bool) -> None:
         show_connectors(connectors, {str(refusal) for flow_status in copying for refusal in flow_status.refusals})
         for flow_status in copying:
             _details(console, flow_status)
+        _show_members(console, members)
     if any(flow["trouble"] for flow in flows) or any(flow_status.stopped for flow_status in copying):
         raise typer.Exit(1)
 
@@ -131,6 +136,11 @@ def _details(console: Console, flow: FlowStatus) -> None:
         console.print(f"{flow.name}: {refusal.reason}: {refusal}", style=style, highlight=False)
     for notice in flow.notices[-10:]:
         console.print(f"{flow.name}: {notice.kind}: {notice}", style="yellow", highlight=False)
+
+
+def _show_members(console: Console, groups: list[dict[str, Any]]) -> None:
+    for text, style in member_lines(groups):
+        console.print(text, style=style, highlight=False)
 
 
 def _counted(count: int, what: str) -> str:

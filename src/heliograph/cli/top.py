@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heliograph.cli.rest_client import DEFAULT, Ca, Cert, Credentials, Key, NoAnswer, Rest, RestClient, client
-from heliograph.cli.screen import fail, flow_table, number, size
+from heliograph.cli.screen import fail, flow_table, member_lines, number, size
 from heliograph.service.flow_status import FlowStatus, from_json
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -34,6 +34,7 @@ class Look:
     busiest: list[tuple[str, dict[str, Any]]]
     behind: list[tuple[str, dict[str, Any]]]
     events: list[dict[str, Any]]
+    members: list[dict[str, Any]] = field(default_factory=list)
 
 
 def top(
@@ -87,6 +88,7 @@ def look_at(api: RestClient) -> Look:
         ),
         sorted((pair for pair in behind if pair[1]["lag"]), key=lambda pair: -pair[1]["lag"]),
         api.answer_of("GET", "/heliograph/v1/events?limit=50"),
+        api.answer_of("GET", "/heliograph/v1/members"),
     )
 
 
@@ -103,6 +105,8 @@ def frame(look: Look, history: Mapping[str, Sequence[float]], rest: str, width: 
     parts += [
         Text(f"{flow}: {why}", "bold red", no_wrap=True, overflow="ellipsis") for flow, why in look.trouble.items()
     ]
+    members = member_lines(look.members)
+    parts += [Text(text, style, no_wrap=True, overflow="ellipsis") for text, style in members]
     half = (width - 1) // 2
     tables = [
         _table("Busiest mirrors", ("rec/s", "bytes/s"), look.busiest[:_SHOWN], half, _rates),
@@ -110,7 +114,7 @@ def frame(look: Look, history: Mapping[str, Sequence[float]], rest: str, width: 
     ]
     parts.append(Columns(tables, padding=(0, 1, 0, 0)))
     rows = max(len(look.busiest[:_SHOWN]), len(look.behind[:_SHOWN]), 1) + 5
-    used = 1 + 5 + 2 * len(look.flows) + len(look.trouble) + rows + 1
+    used = 1 + 5 + 2 * len(look.flows) + len(look.trouble) + len(members) + rows + 1
     parts += [Text("Last events", "italic"), *map(_event, look.events[-max(1, height - used) :])]
     return Group(*parts)
 

@@ -89,6 +89,7 @@ class Feature(StrEnum):
     PRESERVE = "mirrors that preserve offsets are not copied"
     FAST_GAPS = "gaps in mirrors that preserve offsets are filled more slowly"
     DEAD_LETTERS = "a refused record stops its partition"
+    MEMBERSHIP = "processes that run the same file do not share its flows: each runs all of them"
 
     @property
     def label(self) -> str:
@@ -179,9 +180,13 @@ def _mirror(flow: Flow, topic: Resource) -> Resource:
 _Row = tuple[Feature, Client, Iterable[Resource], tuple[str, ...]]
 
 
-def needs(flow: Flow, names: Names, idempotent_write: bool = False) -> list[Need]:
-    """`idempotent_write`: the target's brokers are from before 2.8, and ask for that operation, too."""
+def needs(flow: Flow, names: Names, idempotent_write: bool = False, members_group: str = "") -> list[Need]:
+    """`idempotent_write`: the target's brokers are from before 2.8, and ask for that operation, too. `members_group` is
+    the group of the processes that share the flow; empty if none do."""
     rows = [*_internal_rows(flow), *_syncing_rows(flow, names)]
+    if members_group:
+        # JoinGroup, SyncGroup, Heartbeat, LeaveGroup; FindCoordinator, DescribeGroups.
+        rows.append((Feature.MEMBERSHIP, Client.TARGET_DRIVER, (Resource(GROUP, members_group),), (READ,)))
     if SOURCE in flow.parts:
         rows += [*_copying_rows(flow, names), *_preserve_rows(flow, names), *_mm2_rows(flow, names)]
         if idempotent_write:

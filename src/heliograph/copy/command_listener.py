@@ -32,7 +32,7 @@ async def listen(work: Work, target: ClusterClient, handle: Callable[[Command], 
         try:
             async for records in follower.records():
                 for record in records:
-                    command = command_for(work.lease, record.key, record.value)
+                    command = command_for(work.lease, record.key, record.value, work.epoch)
                     if command is not None:
                         handle(command)
         except WireError as error:

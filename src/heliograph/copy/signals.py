@@ -72,12 +72,18 @@ def levels_command(levels: Mapping[str, int]) -> tuple[bytes, bytes]:
     return b"levels", json.dumps(levels, separators=(",", ":")).encode()
 
 
+def fence_command(epoch: int) -> tuple[bytes, bytes]:
+    """Ends all leases of drivers with a lower epoch: they were declared dead, and cannot end their leases."""
+    return b"fence", json.dumps(epoch).encode()
+
+
 Command = EndLease | Grant | Change | LogLevels
 
 
-def command_for(lease: str, key: bytes | None, value: bytes | None) -> Command | None:
-    """The command in a record; None if it is for other leases, or of a kind that this version does not know."""
-    if value is None or key not in (b"end", b"grant", b"change", b"levels"):
+def command_for(lease: str, key: bytes | None, value: bytes | None, epoch: int = 0) -> Command | None:
+    """The command in a record; None if it is for other leases, or of a kind that this version does not know. `epoch` is
+    that of the lease's driver."""
+    if value is None or key not in (b"end", b"grant", b"change", b"levels", b"fence"):
         return None
     try:
         fields = json.loads(value)
@@ -85,6 +91,8 @@ def command_for(lease: str, key: bytes | None, value: bytes | None) -> Command |
         return None
     if key == b"levels":
         return LogLevels(fields)
+    if key == b"fence":
+        return EndLease() if epoch < int(fields) else None
     if lease not in fields:
         return None
     if key == b"end":

@@ -28,6 +28,7 @@ class Work:
     bytes_per_second: float = 0.0  # this lease's share of the flow's limit; 0: no limit
     number: int = 0  # among the leases of the flow that run at the same time
     log_levels: dict[str, int] = field(default_factory=dict)  # by logger
+    epoch: int = 0  # of the assignment by which the driver drives the flow
 
 
 ALIGNING = "aligning"

@@ -17,6 +17,7 @@ from heliograph.rest.flows_api import flows_api, mirrors_api
 from heliograph.rest.gate import App, Gate
 from heliograph.rest.health import Health
 from heliograph.rest.loggers_api import loggers_api
+from heliograph.rest.members_api import members_api
 from heliograph.rest.metrics_api import metrics_api
 from heliograph.rest.offsets_api import offsets_api
 from heliograph.rest.plugins_api import plugins_api
@@ -25,6 +26,7 @@ from heliograph.rest.worker_api import health_api, worker_api
 from heliograph.service.connector_states import ConnectorStates
 from heliograph.service.connectors import Connectors
 from heliograph.service.events import Events
+from heliograph.service.members import Members
 
 _PREFIX = "/heliograph/v1"
 
@@ -36,14 +38,15 @@ def make_app(
     cluster: Cluster,
     health: Health,
     settings: RestSettings = RestSettings(),  # noqa: B008
+    members: Members | None = None,
 ) -> App:
-    """`cluster` is the one that a Connect worker would belong to. Raises ValueError if a file of the settings cannot be
-    used."""
+    """`cluster` is the one that a Connect worker would belong to; `members` share the flows. Raises ValueError if a
+    file of the settings cannot be used."""
 
     def flow_of_connector(name: str) -> str | None:
         return connectors.flow_name(name) if name in connectors.names() else None
 
-    app = _application(connectors, states, events, cluster, health)
+    app = _application(connectors, states, events, cluster, health, members)
     gate: App = Gate(app, settings, Authenticator(settings), flow_of_connector)
     if not settings.allow_origin:
         return gate
@@ -54,7 +57,12 @@ def make_app(
 
 
 def _application(
-    connectors: Connectors, states: ConnectorStates, events: Events, cluster: Cluster, health: Health
+    connectors: Connectors,
+    states: ConnectorStates,
+    events: Events,
+    cluster: Cluster,
+    health: Health,
+    members: Members | None,
 ) -> FastAPI:
     app = FastAPI(
         title="Heliograph",
@@ -75,6 +83,7 @@ def _application(
         flows_api(connectors, states, _PREFIX),
         mirrors_api(connectors, _PREFIX),
         events_api(events, _PREFIX),
+        members_api(members, _PREFIX),
         offsets_api(connectors, _PREFIX),
         metrics_api(Collector(connectors, states, events)),
     ):

@@ -16,6 +16,7 @@ _FOR_EVERYONE = {
     ("POST", "/connectors"),
     ("GET", "/heliograph/v1/flows"),
     ("GET", "/heliograph/v1/events"),
+    ("GET", "/heliograph/v1/members"),
     ("GET", "/heliograph/v1/docs"),
     ("GET", "/heliograph/v1/openapi.json"),
 }

@@ -14,6 +14,7 @@ from heliograph.model.flow import CHECKPOINT, HEARTBEAT, SOURCE, Flow
 from heliograph.service.connector_flows import WantedConnector
 from heliograph.service.connector_view import ConnectorView
 from heliograph.service.error_log import ErrorLog
+from heliograph.service.members import Members
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
 
@@ -32,8 +33,10 @@ class TaskStatus:
 
 
 class ConnectorStates:
-    def __init__(self, connectors: ConnectorView) -> None:
+    def __init__(self, connectors: ConnectorView, members: Members | None = None) -> None:
+        """`members` share the flows."""
         self._connectors = connectors
+        self._members = members
         self._ends_at_reset: dict[str, dict[str, int]] = {}  # of each connector's topics, when their list was reset
 
     def status(self, name: str) -> tuple[Status, list[TaskStatus]]:
@@ -50,6 +53,10 @@ class ConnectorStates:
             return self._as(FAILED, reason)
         part, flow = self._connectors.part(name), self._connectors.deployed_of(name)
         is_running = flow is not None and (flow.is_copying if part == SOURCE else flow.runs_part(part or ""))
+        if flow is None and self._members is not None:
+            driver = self._members.driver(self._connectors.flow_name(name))
+            if driver is not None:
+                return Status(wanted.state, driver.rest, driver.version)
         if wanted.state != RUNNING:
             return self._as(RUNNING if is_running else wanted.state)
         if flow is not None and flow.trouble:

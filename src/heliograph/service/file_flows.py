@@ -14,6 +14,7 @@ from heliograph.config.resolve.rotation import digest, read_again, with_unreload
 from heliograph.config.resolve.targets import into
 from heliograph.model.flow import SOURCE
 from heliograph.service.connectors import Connectors
+from heliograph.service.members import Members
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +43,13 @@ class FileFlows:
         deployment: Deployment,
         connectors: Connectors,
         targets: Sequence[str] = (),
+        members: Members | None = None,
     ) -> None:
-        """`targets`: only flows into these clusters run; all if there are none."""
+        """`targets`: only flows into these clusters run; all if there are none. `members` share them."""
         self._files = files
         self._connectors = connectors
         self._targets = targets
+        self._members = members
         self._keep(document, deployment, digest(document))
         connectors.adopt(document, deployment)
 
@@ -68,6 +71,8 @@ class FileFlows:
         log.info("%s reloaded: mirroring %s", deployment.file, flow_names(deployment))
         self._keep(document, deployment, values)
         self._connectors.adopt(document, deployment)
+        if self._members is not None:
+            self._members.use(deployment.all_flows, deployment.membership)
 
     async def refresh(self) -> None:
         """Takes rotated secrets over. What cannot be read at the moment changes nothing."""
@@ -85,6 +90,8 @@ class FileFlows:
             log.info("%s: a secret has changed: reloading the flows that use it", document.file)
             self._keep(document, deployment, values)
             self._connectors.use_flows(deployment)
+            if self._members is not None:
+                self._members.use(deployment.all_flows, deployment.membership)
 
     def _keep(self, document: Settings, deployment: Deployment, values: bytes) -> None:
         self._document, self._deployment, self._values = document, deployment, values

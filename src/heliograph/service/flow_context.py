@@ -22,6 +22,7 @@ class FlowContext:
     refresh_needed: asyncio.Event
     stats: FlowStats
     errors: ErrorLog
+    epoch: int = 0  # of the assignment by which this process drives the flow
 
     @property
     def name(self) -> str:

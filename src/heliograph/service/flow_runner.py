@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection
 
+from heliograph.copy.signals import fence_command
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.catch_up import CatchUpGoals
@@ -38,7 +39,7 @@ class FlowRunner:
         assert clients is not None
         refresh_needed = asyncio.Event()
         stats = FlowStats(flow.name, refresh_needed.set)
-        context = FlowContext(flow, run_id, clients, refresh_needed, stats, ErrorLog())
+        context = FlowContext(flow, run_id, clients, refresh_needed, stats, ErrorLog(), clients.epoch)
         self._context = context
         self._mirrors = Mirrors(context, flows)
         self._signals = SignalsChannel(context)
@@ -68,6 +69,8 @@ class FlowRunner:
         await self._context.ledger.catch_up()
         await self._watcher.refresh()
         self._status_writer.start_at(await self._signals.seek_to_end())
+        if self._context.epoch:
+            await self._signals.send(fence_command(self._context.epoch))
 
     async def run(self) -> None:
         """Until `stop`; then returns when the last lease has ended. Raises what a part fails with."""

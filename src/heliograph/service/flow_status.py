@@ -46,6 +46,7 @@ class FlowStatus:
     notices: tuple[Notice, ...] = ()  # the last ones
     run_id: str = ""
     host: str = ""  # where it runs
+    epoch: int = 0  # of the assignment by which this member drives it; 0 without membership
     other_runs: tuple[OtherRun, ...] = ()  # processes that run the same flow, which only one should
     stalled: tuple[Stalled, ...] = ()  # partitions with an open transaction that keeps them from being read on
 

@@ -31,13 +31,20 @@ class FlowSupervisor:
 
     `trouble` is why the flow does not run as configured; empty if it does. The flow is then retried every 10 s."""
 
-    def __init__(self, flow: Flow, make_runner: MakeRunner, wait_for_spark: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        make_runner: MakeRunner,
+        wait_for_spark: Callable[[], Awaitable[None]],
+        make_clients: Callable[[Flow], FlowClients] = FlowClients,
+    ) -> None:
         self.wanted: Flow | None = flow
         self._applied: Flow | None = flow  # the last one that was wanted, and is or was being started
         self._is_applying = False
         self.name = flow.name
         self.trouble = ""
         self._wait_for_spark = wait_for_spark
+        self._make_clients = make_clients
         self._clients: FlowClients | None = None
         self.copying = CopyingPart(make_runner)
         self.syncing = SyncingPart()
@@ -66,7 +73,7 @@ class FlowSupervisor:
         if not self.wanted.parts:
             return
         with flow_scope(self.name):
-            self._clients = FlowClients(self.wanted)
+            self._clients = self._make_clients(self.wanted)
             self.syncing.syncers = await self._prepared_syncers(self.wanted, self._clients)
             if SOURCE in self.wanted.parts:
                 runner = await self.copying.prepare(self.wanted, self._clients)
@@ -192,7 +199,7 @@ class FlowSupervisor:
     async def _replace_syncers(self, flow: Flow, tasks: asyncio.TaskGroup) -> None:
         """With new clients where the clusters are others. The old ones are needed until the old syncers have ended."""
         old = self._clients
-        clients = old if old is not None and old.are_for(flow) else FlowClients(flow)
+        clients = old if old is not None and old.are_for(flow) else self._make_clients(flow)
         try:
             syncers = await self._prepared_syncers(flow, clients)
         except BaseException:

@@ -2,6 +2,7 @@
 
 import itertools
 import socket
+import time
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.other_runs import OtherRuns
 from heliograph.service.task_stats import TaskStats
+
+_LOAD_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class FlowView:
         self._mirrors = mirrors
         self._pool = pool
         self._other_runs = other_runs
+        self._began = time.monotonic()
 
     def tasks(self) -> list[Task]:
         """The leases of the assignment. One is in trouble if it failed, or if a partition of it is stopped."""
@@ -106,6 +110,12 @@ class FlowView:
         longest."""
         return self._context.stats.stalled.seconds()
 
+    @property
+    def load(self) -> float | None:
+        """Records per second; None soon after the start, when it copies what has piled up."""
+        is_known = time.monotonic() - self._began > _LOAD_AFTER
+        return self._context.stats.load.records_per_second() if is_known else None
+
     def positions(self) -> dict[MirrorPartition, Position]:
         """As far as they are known."""
         return self._context.stats.positions()
@@ -142,6 +152,7 @@ class FlowView:
             notices=tuple(stats.notices),
             run_id=self._context.run_id,
             host=socket.gethostname(),
+            epoch=self._context.epoch,
             other_runs=self._other_runs.running(),
             stalled=tuple(itertools.islice(stats.stalled.reported(), most)),
         )

@@ -18,7 +18,7 @@ from heliograph.service.lease_failures import LeaseFailures
 from heliograph.service.measures import Leases
 from heliograph.service.running_lease import RunningLease, lease_changes
 from heliograph.service.task_groups import raise_if_cancelled
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import Fenced, WireError
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +136,9 @@ class LeasePool:
             return
         try:
             await self._commands.send(end_command(leases))
+        except Fenced:  # the next driver makes them end, at their deadlines at the latest
+            for lease_id in leases:
+                await self._cancel(lease_id)
         except WireError as error:
             self._warn_not_sent("the command to end", error)
 
@@ -166,7 +169,8 @@ class LeasePool:
                 if self._stop.is_set():
                     return
                 raise_if_cancelled()
-                self.failures.add(number, _one_line(error))
+                if not isinstance(error, Fenced):
+                    self.failures.add(number, _one_line(error))
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _until_released(self, number: int) -> None:
@@ -246,6 +250,7 @@ class LeasePool:
             self.bytes_per_second(lease),
             lease.number,
             levels(),
+            self._context.epoch,
         )
 
     def bytes_per_second(self, lease: RunningLease) -> float:

@@ -39,6 +39,10 @@ class Load:
             if partition in self._last
         }
 
+    def records_per_second(self) -> float:
+        """What comes in, of all partitions."""
+        return sum(self._rate.values())
+
     def share(self, part: Collection[MirrorPartition], of_all: Collection[MirrorPartition]) -> float:
         """The share of `part` in the load of `of_all`. Idle partitions count a little."""
         load = self.per_second()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from heliograph.service.flow_runner import FlowRunner
 from heliograph.service.flow_status import FlowStatus
 from heliograph.service.flow_supervisor import FlowSupervisor
 from heliograph.service.lease_engine import LeaseEngine
+from heliograph.service.members import Members
 from heliograph.service.task_groups import run_all
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
@@ -27,6 +28,7 @@ _LEASES_END_WITHIN = 0.8
 _FINISH_WITHIN = 0.2
 _SPARK_STOPS_WITHIN = 0.8
 _FINISH_WITHOUT_HURRY = 10.0
+_DECIDED_WITHIN = 10.0  # which flows this member drives; a new cluster takes seconds to have a group coordinator
 # Leases that Spark can run side by side, also those of flows that are added later. Slots are threads: idle, they cost
 # nothing.
 _SLOTS = 256
@@ -50,7 +52,8 @@ class _Stopped(Exception):
 
 class Supervisor:
     """`stays`: runs on without any flow, and a flow that cannot run does not keep the others from running. Otherwise
-    all flows must be able to start. `elsewhere`: flows that copy in other processes."""
+    all flows must be able to start. `elsewhere`: flows that copy in other processes. `members`: they share the flows,
+    and only those that are assigned to this one run here."""
 
     def __init__(
         self,
@@ -62,23 +65,27 @@ class Supervisor:
         secure_spark: bool | None = None,
         until_caught_up: bool = False,
         stays: bool = False,
+        members: Members | None = None,
     ) -> None:
         # One slot more than leases: Spark never pre-empts, and a lease that is retried needs one.
         slots = sum(flow.tasks_max for flow in flows if SOURCE in flow.parts) + 1
         self._spark = LeaseEngine(max(slots, _SLOTS), master, conf, secure_spark)
         self._until_caught_up = until_caught_up
         self._stays = stays
+        self._flows = tuple(flows)
         self._elsewhere = elsewhere
+        self._members = members
+        self._assigned: frozenset[str] = frozenset()
         self._stop = asyncio.Event()
         self.deployed: dict[str, FlowSupervisor] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # one per flow
-        for flow in flows:
-            self._add(flow)
         self.ready = asyncio.Event()
+        self._is_ending = False
+        self._deploy()
 
-    def start_spark(self) -> None:
+    def start_spark(self, without_flows: bool = False) -> None:
         """Ahead of `run`: it starts while other things are prepared."""
-        if self.copying():
+        if self.copying() or without_flows:
             self._spark.start()
 
     def stop(self) -> None:
@@ -88,8 +95,31 @@ class Supervisor:
     def apply(self, flows: Sequence[Flow], elsewhere: Sequence[Flow] | None = None) -> None:
         """These are the flows from now on. Flows that do not differ are not touched. `elsewhere`: if they have
         changed."""
+        self._flows = tuple(flows)
         self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
-        wanted = {flow.name: flow for flow in flows}
+        self._deploy()
+
+    def assign(self, flows: Collection[str]) -> None:
+        """Of all flows, these run here; other members run the others."""
+        if self._assigned != frozenset(flows):
+            self._assigned = frozenset(flows)
+            self._deploy()
+
+    def loads(self) -> dict[str, float | None]:
+        """The flows that run here, that are about to, or that have not ended yet, with their loads; None if it is not
+        known yet."""
+        return {
+            name: supervisor.runner.view.load if supervisor.runner is not None else None
+            for name, supervisor in self.deployed.items()
+        }
+
+    def _is_assigned(self, flow: Flow) -> bool:
+        return self._members is None or flow.name in self._assigned or not self._members.shares(flow)
+
+    def _deploy(self) -> None:
+        if self._is_ending:
+            return
+        wanted = {flow.name: flow for flow in self._flows if self._is_assigned(flow)}
         for name, supervisor in self.deployed.items():
             supervisor.want(wanted.get(name))
         for name, flow in wanted.items():
@@ -118,7 +148,8 @@ class Supervisor:
 
     def copying_anywhere(self) -> tuple[Flow, ...]:
         """With those of other processes: together they may form a cycle."""
-        return *self.copying(), *self._elsewhere
+        of_others = (flow for flow in self._flows if not self._is_assigned(flow) and SOURCE in flow.parts)
+        return *self.copying(), *of_others, *self._elsewhere
 
     async def run(self) -> None:
         """Until stopped, or caught up if that was asked for."""
@@ -127,6 +158,8 @@ class Supervisor:
             for supervisor in self.deployed.values():
                 self._start(supervisor)
             self.ready.set()
+            if self._members is not None:
+                self._members.settle()
             await self._watch()
             if not self._stop.is_set():  # caught up
                 await run_all(supervisor.translate_once() for supervisor in self.deployed.values())
@@ -139,8 +172,9 @@ class Supervisor:
         if self._stays:
             self._spark.start()
             return
-        wanted = (supervisor.wanted for supervisor in self.deployed.values())
-        await _reach_clusters([flow for flow in wanted if flow is not None and flow.parts])
+        await _reach_clusters([flow for flow in self._flows if flow.parts])
+        if self._members is not None:
+            await self._members.wait_until_decided(_DECIDED_WITHIN)
         if self.copying():
             self._spark.start()
         await run_all(supervisor.prepare(self._until_caught_up) for supervisor in self.deployed.values())
@@ -148,7 +182,7 @@ class Supervisor:
             await self._spark.wait_until_up()
 
     def _add(self, flow: Flow) -> FlowSupervisor:
-        supervisor = FlowSupervisor(flow, self._make_runner, self._spark.wait_until_up)
+        supervisor = FlowSupervisor(flow, self._make_runner, self._spark.wait_until_up, self._make_clients)
         self.deployed[flow.name] = supervisor
         return supervisor
 
@@ -157,6 +191,9 @@ class Supervisor:
 
     def _remove(self, supervisor: FlowSupervisor) -> None:
         del self.deployed[supervisor.name]
+
+    def _make_clients(self, flow: Flow) -> FlowClients:
+        return FlowClients(flow, self._members.tenure(flow) if self._members is not None else None)
 
     def _make_runner(self, flow: Flow, clients: FlowClients) -> FlowRunner:
         # Lease ids are never reused: a lease that the driver counts as ended may still report.
@@ -187,6 +224,8 @@ class Supervisor:
                 return
             if not self._spark.is_alive:
                 raise SparkDied("Spark's JVM has died")
+            if self._members is not None:
+                self._members.check()
             for task in [task for task in self._tasks if task.done()]:
                 self._tasks.remove(task)
                 task.result()
@@ -202,6 +241,7 @@ class Supervisor:
 
     async def _end(self) -> None:
         started = time.monotonic()
+        self._is_ending = True
         supervisors = list(self.deployed.values())
         ends = (supervisor.end(_LEASES_END_WITHIN) for supervisor in supervisors)
         for error in await asyncio.gather(*ends, return_exceptions=True):
@@ -219,6 +259,8 @@ class Supervisor:
             runner.view.sample()
         for supervisor in supervisors:
             supervisor.close()
+        if self._members is not None:
+            await self._members.leave()
         await self._spark.stop(_SPARK_STOPS_WITHIN)
         log.debug("ended in %.2f s", time.monotonic() - started)
 

@@ -10,7 +10,7 @@ from heliograph.service.error_log import ErrorLog
 from heliograph.service.events import FlowEvent, emit, flow_scope
 from heliograph.service.measures import JobMeasure
 from heliograph.service.task_groups import raise_if_cancelled
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import Fenced, WireError
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +82,8 @@ class SyncerRunner:
         try:
             with flow_scope(self._flow_name):
                 await (run or syncer.run)()
+        except Fenced as error:  # another member syncs it by now
+            log.debug("%s: %s is not synced: %s", self._flow_name, name, error)
         except WireError as error:
             self._note_failure(name, str(error), None)
         except Exception as error:

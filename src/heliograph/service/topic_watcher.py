@@ -14,7 +14,7 @@ from heliograph.service.lease_pool import LeasePool
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.task_groups import raise_if_cancelled
 from heliograph.wire.cluster import Topic
-from heliograph.wire.errors import WireError
+from heliograph.wire.errors import Fenced, WireError
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class TopicWatcher:
                 if context.errors.recovered("topics"):
                     emit(log, FlowEvent(context.name, "topics are refreshed again"))
             except WireError as error:
-                if context.errors.is_new("topics", str(error)):
+                if not isinstance(error, Fenced) and context.errors.is_new("topics", str(error)):
                     text = f"topics could not be refreshed: {error}"
                     emit(log, FlowEvent(context.name, text, logging.WARNING))
             except Exception:  # leases continue with the topics that are known

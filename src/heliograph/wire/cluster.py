@@ -64,8 +64,10 @@ class Metadata:
 
 
 class ClusterClient:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, check: Callable[[], None] | None = None) -> None:
+        """`check` is called before each request, and raises Fenced if it may not be sent."""
         self.cluster = cluster
+        self._check = check
         self.brokers: dict[int, tuple[str, int]] = {}
         self._controller = -1
         self._connections: dict[int, Connection] = {}
@@ -114,6 +116,7 @@ class ClusterClient:
             connection = await connect()
             return connection, await ask(connection)
 
+        self._check_fence()
         if not self._open_connections():
             await self._connect_bootstrap()
         head_start = _HEAVY_HEAD_START if is_heavy else _ANSWER_HEAD_START
@@ -128,6 +131,11 @@ class ClusterClient:
             reasons = "; ".join(dict.fromkeys(map(str, failed.errors))) or "no broker could be asked"
             raise Unreachable(reasons) from None
         return answer
+
+    def _check_fence(self) -> None:
+        """Raises Fenced as such, not as one of several reasons why no broker answers."""
+        if self._check is not None:
+            self._check()
 
     def _candidates(self) -> list[Callable[[], Awaitable[Connection]]]:
         """How to get a connection to each broker: open ones first, and the one that answered last before all."""
@@ -228,7 +236,7 @@ class ClusterClient:
     async def _open(self, host: str, port: int) -> Connection:
         attempts = self._attempts[host, port]
         try:
-            connection = await Connection.open(host, port, self.cluster, attempts.failures)
+            connection = await Connection.open(host, port, self.cluster, attempts.failures, self._check)
         except SecurityFailure as error:
             refused = SecurityFailure(f"cluster {self.cluster.alias}, {host}:{port}: {error}")
             attempts.failed(refused)

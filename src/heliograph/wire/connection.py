@@ -22,7 +22,7 @@ from heliograph import __version__
 from heliograph.model.flow import Cluster
 from heliograph.model.security import UNSECURED
 from heliograph.wire.background import in_thread
-from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Unreachable, WireError
+from heliograph.wire.errors import UNSUPPORTED_VERSION, BrokerError, Fenced, Unreachable, WireError
 from heliograph.wire.frames import LARGEST_FRAME, FrameBuffer, NotFrames
 from heliograph.wire.login import Login
 from heliograph.wire.security import failures
@@ -50,8 +50,10 @@ class _Pending:
 class Connection(asyncio.BufferedProtocol):
     """Use `Connection.open`; after `closed` is true every waiting and later request fails with Unreachable."""
 
-    def __init__(self, address: str, cluster: Cluster) -> None:
+    def __init__(self, address: str, cluster: Cluster, check: Callable[[], None] | None = None) -> None:
+        """`check` raises Fenced if nothing may be sent any more."""
         self.address = address
+        self._check = check
         self.client_id = cluster.client_id
         self.timeout = cluster.request_timeout
         self.closed = False
@@ -69,13 +71,15 @@ class Connection(asyncio.BufferedProtocol):
         self._last_answer = 0.0
 
     @classmethod
-    async def open(cls, host: str, port: int, cluster: Cluster, failures: int = 0) -> "Connection":
+    async def open(
+        cls, host: str, port: int, cluster: Cluster, failures: int = 0, check: Callable[[], None] | None = None
+    ) -> "Connection":
         """`failures` are those of the attempts before, in a row: they make the timeout longer, and another address of
         the host goes first. Raises SecurityFailure if TLS or the login fails, Unreachable if there is no connection at
         all."""
         tls, sasl = cluster.security.tls, cluster.security.sasl
         context = await in_thread(lambda: client_context(tls)) if tls is not None else None
-        connection = cls(f"{host}:{port}", cluster)
+        connection = cls(f"{host}:{port}", cluster, check)
         if sasl is not None:
             connection._login = Login(sasl, host, connection._send_at_once, connection.close)
             await connection._login.prepare()
@@ -206,6 +210,12 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed or self._transport is None:
             pending.answer.set_exception(Unreachable(f"{self.address}: connection closed"))
             return
+        if self._check is not None:
+            try:
+                self._check()
+            except Fenced as error:
+                pending.answer.set_exception(error)
+                return
         pending.sent = time.monotonic()
         self._pending.append(pending)
         if len(parts) == 1:

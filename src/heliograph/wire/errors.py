@@ -19,6 +19,10 @@ class Unreachable(WireError):
     """A broker or cluster cannot be reached: connection refused, timeout, disconnect, or not a Kafka broker."""
 
 
+class Fenced(WireError):
+    """The request was not sent: another process may do by now what it was for."""
+
+
 class BrokerError(WireError):
     """A broker answered with an error code."""
 
@@ -62,6 +66,11 @@ UNKNOWN_TOPIC_OR_PARTITION = 3
 MESSAGE_TOO_LARGE = 10
 COORDINATOR_LOAD_IN_PROGRESS = 14
 RECORD_LIST_TOO_LARGE = 18
+ILLEGAL_GENERATION = 22
+INCONSISTENT_GROUP_PROTOCOL = 23
+UNKNOWN_MEMBER_ID = 25
+INVALID_SESSION_TIMEOUT = 26
+REBALANCE_IN_PROGRESS = 27
 TOPIC_AUTHORIZATION_FAILED = 29
 GROUP_AUTHORIZATION_FAILED = 30
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -75,6 +84,7 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 FETCH_SESSION_ID_NOT_FOUND = 70
 INVALID_FETCH_SESSION_EPOCH = 71
 UNSUPPORTED_COMPRESSION_TYPE = 76
+MEMBER_ID_REQUIRED = 79
 INVALID_RECORD = 87
 UNKNOWN_TOPIC_ID = 100
 INCONSISTENT_TOPIC_ID = 103

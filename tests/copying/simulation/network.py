@@ -32,7 +32,9 @@ class Network:
     faults: dict[str, list[str]] = field(default_factory=dict)  # by topic: for its next appends
     connections: list["SimulatedConnection"] = field(default_factory=list)
 
-    async def open(self, host: str, _port: int, cluster: Cluster, _failures: int) -> "SimulatedConnection":
+    async def open(
+        self, host: str, _port: int, cluster: Cluster, _failures: int, _check: object = None
+    ) -> "SimulatedConnection":
         await asyncio.sleep(self.latency())
         connection = SimulatedConnection(self, self.clusters[host], cluster.client_id, cluster.request_timeout)
         self.connections.append(connection)

@@ -24,6 +24,7 @@ from heliograph.config.declare.kinds import (
 from heliograph.config.declare.setting import Setting
 from heliograph.model import connecting, flow, rest_settings, security
 from heliograph.model.compression import COMPRESSION_TYPES
+from heliograph.model.membership import MembershipSettings
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ _MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
 _FACTOR = kinds.REPLICATION_FACTOR
 _SIZE = whole(0, INT_MAX)
 _BUFFER = whole(-1, INT_MAX, but_not=0)
+_MEMBERSHIP = MembershipSettings("")
 _CONNECTING = _MODEL.source.connecting
 _PARTS = (flow.SOURCE, flow.CHECKPOINT, flow.HEARTBEAT)
 _OAUTH = security.OAuthLogin()
@@ -83,6 +85,8 @@ CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", locations.PROVIDERS)
 CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, locations.TOP)
 SECRETS_DIR = _setting("heliograph.secrets.dir", TEXT, "", locations.TOP)
 SECRETS_REFRESH = _setting("heliograph.secrets.refresh.seconds", decimal(0, 86400), 30, locations.TOP)
+MEMBERSHIP = _setting("heliograph.membership", choice(AUTO, OFF), AUTO, locations.TOP)
+SPARK_WARM = _setting("heliograph.spark.warm", BOOL, False, locations.TOP)
 SPARK_SECURE = _setting("heliograph.spark.secure", kinds.AUTO_OR_BOOL, AUTO, locations.TOP)
 CONFIG_ACTION_RELOAD = _setting("config.action.reload", choice(RESTART, NONE), RESTART)
 
@@ -294,6 +298,18 @@ OFFSET_FLUSH_INTERVAL = _setting(
     "offset.flush.interval.ms", whole(1), _MODEL.flush_offsets_every * 1000, locations.WORKER
 )
 GROUP_ID = _setting("group.id", TEXT, "A-mm2", locations.WORKER)
+SESSION_TIMEOUT = _setting(
+    "session.timeout.ms", whole(1, INT_MAX), _MEMBERSHIP.session_timeout * 1000, locations.WORKER
+)
+HEARTBEAT_INTERVAL = _setting(
+    "heartbeat.interval.ms", whole(1, INT_MAX), _MEMBERSHIP.heartbeat_interval * 1000, locations.WORKER
+)
+REBALANCE_TIMEOUT = _setting(
+    "rebalance.timeout.ms", whole(1, INT_MAX), _MEMBERSHIP.rebalance_timeout * 1000, locations.WORKER
+)
+REBALANCE_DELAY = _setting(
+    "scheduled.rebalance.max.delay.ms", whole(0, INT_MAX), _MEMBERSHIP.rebalance_delay * 1000, locations.WORKER
+)
 
 FILTER_CLASSES = (TOPIC_FILTER_CLASS, GROUP_FILTER_CLASS, CONFIG_PROPERTY_FILTER_CLASS)
 _OF_CHECKPOINT: tuple[Setting[object], ...] = (

@@ -17,6 +17,7 @@ from heliograph.config.read.settings import Settings
 from heliograph.config.resolve import naming, review, security, transforms
 from heliograph.config.resolve.flows import build_cluster, build_flow
 from heliograph.model.flow import HEARTBEAT, SOURCE, Cluster, Flow
+from heliograph.model.membership import MembershipSettings
 
 _ONLY_HEARTBEAT = frozenset({HEARTBEAT})
 
@@ -26,7 +27,8 @@ class Deployment:
     """What a file configures. `flows` are the enabled ones; `heartbeat_only_flows` only write heartbeats, as MM2 does
     for every pair of clusters. `flows_elsewhere` are enabled, but another process runs them. `warnings` are probably
     mistakes; `notes` are about settings that have no effect. `states` are those of connectors that are not to run now,
-    by source, target and part; `stopped` are about resources of which nothing is to run."""
+    by source, target and part; `stopped` are about resources of which nothing is to run.
+    `membership` says by target how processes share the flows; it is empty if they do not."""
 
     file: str
     clusters: dict[str, Cluster]
@@ -38,6 +40,7 @@ class Deployment:
     states: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     stopped: tuple[ConfigNotice, ...] = ()
     flows_elsewhere: tuple[Flow, ...] = ()
+    membership: Mapping[str, MembershipSettings] = field(default_factory=dict)
 
     @property
     def all_flows(self) -> tuple[Flow, ...]:
@@ -116,6 +119,28 @@ def _assemble(
         settings.get(supported.NOTIFY_WEBHOOK, "", ""),
         settings.states,
         settings.stopped,
+        membership=_memberships(settings),
+    )
+
+
+def _memberships(settings: Settings) -> dict[str, MembershipSettings]:
+    if settings.get(supported.MEMBERSHIP, "", "") == supported.OFF:
+        return {}
+    return {alias: _membership(settings, alias) for alias in settings.aliases}
+
+
+def _membership(settings: Settings, target: str) -> MembershipSettings:
+    """Named after the group of MM2's workers, if that has a name of its own, else after all clusters; and after the
+    target, as two aliases may be one cluster."""
+    named = settings.find(supported.GROUP_ID, "", target)
+    group = settings.parse(supported.GROUP_ID, named) if named is not None else "-".join(sorted(settings.aliases))
+    session_timeout = settings.get(supported.SESSION_TIMEOUT, "", target) / 1000
+    return MembershipSettings(
+        f"heliograph.{group}.{target}",
+        session_timeout,
+        min(settings.get(supported.HEARTBEAT_INTERVAL, "", target) / 1000, session_timeout / 3),
+        settings.get(supported.REBALANCE_TIMEOUT, "", target) / 1000,
+        settings.get(supported.REBALANCE_DELAY, "", target) / 1000,
     )
 
 
