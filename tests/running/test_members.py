@@ -41,8 +41,9 @@ class Deployment:
         self.file = folder / "mm2.properties"
         lines = [f"clusters = {', '.join(self.sources)}, B", f"B.bootstrap.servers = {clusters.b.bootstrap}"]
         lines += [f"B.group.id = {topic}", f"B.session.timeout.ms = {int(_SESSION * 1000)}", "replication.factor = 1"]
-        lines += ["refresh.topics.interval.seconds = 1", "emit.heartbeats.enabled = false"]
-        lines += ["heliograph.spark.warm = true", "heartbeats.replication.enabled = false"]
+        lines += ["refresh.topics.interval.seconds = 1"]
+        lines += ["emit.heartbeats.enabled = false", "heartbeats.replication.enabled = false"]
+        lines += ["heliograph.membership = on", "heliograph.spark.warm = true"]
         for source in self.sources:
             lines += [f"{source}.bootstrap.servers = {clusters.a.bootstrap}", f"{source}->B.enabled = true"]
             lines += [f"{source}->B.topics = {self.name(source)}"]

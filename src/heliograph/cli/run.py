@@ -92,12 +92,6 @@ Trace = Annotated[
         metavar="FILE",
     ),
 ]
-NoMembership = Annotated[
-    bool,
-    typer.Option(
-        "--no-membership", help="Run all flows here, whoever else runs the file: heliograph.membership = off."
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="At the end, print the result as one JSON line.")]
 
 
@@ -119,7 +113,6 @@ def run(
     master: Master = None,
     conf: Conf = None,
     trace: Trace = None,
-    no_membership: NoMembership = False,
     as_json: AsJson = False,
     log_format: Logs = LogFormat.TEXT,
     verbose: Verbose = False,
@@ -162,7 +155,6 @@ def run(
                     document,
                     deployment,
                     until_caught_up,
-                    no_membership,
                     master,
                     settings,
                     rest_settings,
@@ -244,7 +236,6 @@ async def _main(
     document: Settings,
     deployment: Deployment,
     until_caught_up: bool,
-    no_membership: bool,
     master: str | None,
     conf: dict[str, str],
     rest: RestSettings,
@@ -253,7 +244,7 @@ async def _main(
     events: Events,
     console: Console,
 ) -> tuple[list[FlowStatus], list[str]]:
-    is_shared = bool(deployment.membership) and not until_caught_up and not no_membership
+    is_shared = bool(deployment.membership) and not until_caught_up
     id_ = serving[0].address if serving else "heliograph"
     members = Members(deployment.all_flows, deployment.membership, id_) if is_shared else None
     running = Supervisor(

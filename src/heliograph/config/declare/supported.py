@@ -29,7 +29,7 @@ from heliograph.model.membership import MembershipSettings
 T = TypeVar("T")
 
 TRANSLATE, PRESERVE = "translate", "preserve"
-AUTO, OFF = "auto", "off"
+AUTO, ON, OFF = "auto", "on", "off"
 RESTART, NONE = "restart", "none"
 ALL_ERRORS = "all"
 _MODEL = flow.Flow(flow.Cluster("A", ()), flow.Cluster("B", ()))
@@ -85,7 +85,7 @@ CONFIG_PROVIDERS = _setting("config.providers", NAMES, "", locations.PROVIDERS)
 CONFIG_PROVIDER_OPTIONS = _setting("config.providers.*", TEXT, None, locations.TOP)
 SECRETS_DIR = _setting("heliograph.secrets.dir", TEXT, "", locations.TOP)
 SECRETS_REFRESH = _setting("heliograph.secrets.refresh.seconds", decimal(0, 86400), 30, locations.TOP)
-MEMBERSHIP = _setting("heliograph.membership", choice(AUTO, OFF), AUTO, locations.TOP)
+MEMBERSHIP = _setting("heliograph.membership", choice(ON, OFF), OFF, locations.TOP)
 SPARK_WARM = _setting("heliograph.spark.warm", BOOL, False, locations.TOP)
 SPARK_SECURE = _setting("heliograph.spark.secure", kinds.AUTO_OR_BOOL, AUTO, locations.TOP)
 CONFIG_ACTION_RELOAD = _setting("config.action.reload", choice(RESTART, NONE), RESTART)
