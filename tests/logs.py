@@ -151,11 +151,11 @@ class Log:
 
     def append(self, topic: str, batches: list[bytes], partition: int = 0) -> None:
         async def do(client: ClusterClient) -> None:
-            first, *others = batches
-            await async_until(lambda: _is_appended(client, topic, partition, first))
+            if batches:
+                await async_until(lambda: _is_appended(client, topic, partition, batches[0]))
             leader = (await client.metadata([topic])).topics[topic].leaders[partition]
             connection = await client.connection(leader)
-            for batch in others:
+            for batch in batches[1:]:
                 (answer,) = await append(connection, [PartitionBatch(topic, partition, [batch])], 10.0)
                 assert not answer.error, answer
 

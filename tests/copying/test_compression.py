@@ -15,6 +15,7 @@ from heliograph.copy.classified import Classified, Rules
 from heliograph.copy.classify import classify
 from heliograph.copy.target_limits import TargetLimits
 from heliograph.model.compression import COMPRESSION_TYPES, Compression
+from heliograph.wire import joining, recompress
 from heliograph.wire.batches import HEADER, Batch, mirror_header, split
 from heliograph.wire.kernels import loading
 from heliograph.wire.recode import GZIP, LZ4, NONE, SNAPPY, ZSTD, DecodedRecord, codec_of, compress, records_of
@@ -225,6 +226,25 @@ def test_what_decompresses_to_more_than_batch_size_is_sent_as_it_is() -> None:
     batches = [_batch(_records(first, 10, 40_000), LZ4) for first in range(0, 40, 10)]
     classified = classify(b"".join(batches), 0, -1, Rules(join_up_to=50_000))
     assert _bytes(classified) == b"".join(batches)
+
+
+def test_what_cannot_be_joined_is_decompressed_once_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aborted and committed transactions in turn, and a mirror that takes small batches only."""
+    decompressed: list[int] = []
+
+    def counted(batch: Batch) -> bytearray | None:
+        decompressed.append(batch.base_offset)
+        return recompress.decompressed(batch)
+
+    monkeypatch.setattr(joining, "decompressed", counted)
+    batches = [_batch(_records(number, 1), LZ4, _TRANSACTIONAL, 1 + number % 2) for number in range(200)]
+    preserving = classify(b"".join(batches), 0, -1, Rules(preserve_offsets=True), [(1, 0)])
+    assert [record.offset for record in _copied(preserving)] == list(range(1, 200, 2))
+    data = b"".join(_batch(_records(number, 1), LZ4) for number in range(200))
+    small = classify(data, 0, -1, Rules(max_batch_bytes=400))
+    assert _copied(small) == _records(0, 200)
+    assert all(outgoing.size <= 400 for outgoing in small.outgoing)
+    assert len(decompressed) < 1000
 
 
 def test_batches_of_other_types_are_joined_up_to_batch_size() -> None:

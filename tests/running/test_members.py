@@ -162,7 +162,7 @@ def _is_shown(deployment: Deployment) -> bool:
             return False
         for flow, member in drivers.items():
             status = api("GET", f"/connectors/{flow.replace('->', '-%3E')}.MirrorSourceConnector/status").body
-            if status["connector"] != {"state": "RUNNING", "worker_id": member["worker_id"]}:
+            if (status["connector"]["state"], status["connector"]["worker_id"]) != ("RUNNING", member["worker_id"]):
                 return False
         for member in group["members"]:
             if f"B: member {member['member']} on {member['host']} drives {', '.join(member['flows'])}" not in shown:

@@ -102,7 +102,7 @@ class _Work:
 
     def _take_part(self, data: memoryview) -> None:
         rules = self._rules
-        level = None if rules.compression is None else rules.compression.level
+        level = None if self._compression is None else self._compression.level
         limits = rules.join_up_to, rules.max_batch_bytes
         joiner = Joiner(data, JoinRules(*limits, rules.preserve_offsets, rules.compiled, level))
         at = 0

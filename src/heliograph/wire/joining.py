@@ -115,10 +115,10 @@ class Joiner:
         aborted: AbortedTransactions,
         is_plain: bool,
     ) -> Joined | None:
-        if first.transactional and aborted.hides(first):
+        if not first.count or (first.transactional and aborted.hides(first)):
             return None
-        plain, ends = self._decompressed_run(first, at, done)
-        if len(ends) < (2 if is_plain else 1):
+        plain, ends, count = self._decompressed_run(first, at, done)
+        if count < (2 if is_plain else 1):
             return None
         data = memoryview(plain)
         limit = self._rules.limit
@@ -129,15 +129,20 @@ class Joiner:
         compression = Compression(COMPRESSION_TYPES[codec_of(first)], self._rules.level)
         return joined._replace(batch=compressed(joined.batch, compression), end=ends[joined.end])
 
-    def _decompressed_run(self, first: Batch, at: int, done: int) -> tuple[bytearray, dict[int, int]]:
-        """This batch and its small neighbours of the same compression type, decompressed; and where each of them ends:
-        index in the result to index in the fetched data."""
+    def _decompressed_run(self, first: Batch, at: int, done: int) -> tuple[bytearray, dict[int, int], int]:
+        """This batch and its small neighbours of the same compression type, decompressed; where each of them ends, from
+        index in the result to index in the fetched data; and how many they are, without markers.
+
+        What compiled code would not join is not decompressed, as that would be done again for the next batch."""
         codec, rules = codec_of(first), self._rules
-        plain, ends = bytearray(), dict[int, int]()
+        limit = min(rules.limit, rules.max_batch_bytes or rules.limit)
+        plain, ends, count = bytearray(), dict[int, int](), 0
         batch: Batch | None = first
         expected = first.base_offset
-        while batch is not None and batch.magic == 2 and len(plain) < rules.limit:
-            if rules.contiguous and (batch.base_offset != expected or not batch.dense or batch.control):
+        while batch is not None and batch.magic == 2 and len(plain) < limit:
+            # A transaction may be aborted, which only compiled code finds out.
+            is_apart = batch.base_offset != expected or not batch.dense or (batch.transactional and count > 0)
+            if rules.contiguous and (is_apart or batch.control):
                 break
             is_small = batch.size <= _SMALL_COMPRESSED.get(codec, 0) or not _is_plain(batch, done)
             if batch.control:
@@ -149,9 +154,10 @@ class Joiner:
             plain += part
             at += batch.size
             ends[len(plain)] = at
+            count += not batch.control
             expected = batch.next_offset
             batch = good_batch_at(self._data, at)
-        return plain, ends
+        return plain, ends, count
 
     def _join_thin(self, batch: Batch, at: int, done: int) -> Joined | None:
         if batch.size > THIN or batch.base_offset < done or self._rules.max_batch_bytes:

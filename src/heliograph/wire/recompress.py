@@ -15,6 +15,7 @@ _LENGTH_AT, _CRC_AT, _ATTRIBUTES_AT = 8, 17, 21
 _SHORT, _INT, _UNSIGNED = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">I")
 # Records that compress well take many times the memory: so many bytes of them are decompressed at a time.
 _PART = 4 * 1024 * 1024
+_LARGEST = 1 << 30  # bytes of an uncompressed batch
 _DECOMPRESS: dict[int, Callable[[bytes], bytes]] = {
     GZIP: gzip_decode,
     SNAPPY: snappy_decode,
@@ -75,6 +76,8 @@ def decompressed(batch: Batch) -> bytearray | None:
     try:
         records = _DECOMPRESS[codec](bytes(batch.records))
     except Exception:  # the compression libraries have no common error
+        return None
+    if len(records) > _LARGEST:
         return None
     data = _with_codec(batch, NONE, len(records))
     data += records
