@@ -5,6 +5,7 @@
 #   make test      linters, types, import rules and the whole test suite
 #   make test-kerberos   logins with tickets of a real Kerberos server; needs Debian's krb5-kdc and the package gssapi
 #   make test-keycloak   logins with tokens of a real Keycloak, which Maven downloads once (177 MB)
+#   make test-members   several processes that share the flows of a file, killed, frozen and stopped: some minutes
 #   make test-mm2-files   every file of tests/running/mm2_files with the real MirrorMaker 2 and with Heliograph: some minutes
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
@@ -33,7 +34,7 @@ AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 PY_SPY := build/py-spy
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak faults audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-members test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak faults audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -90,6 +91,10 @@ test-kerberos: check-java $(STAMP)
 
 test-keycloak: check-java $(STAMP)
 	$(BIN)/pytest tests/slow/test_keycloak.py $(ARGS)
+
+# make test has the rules by which flows are assigned, and those of the time that a member may act.
+test-members: check-java $(STAMP) $(ARCHIVE)
+	$(BIN)/pytest tests/slow/test_membership.py tests/slow/test_members.py $(ARGS)
 
 # All files; make test tries three of them.
 test-mm2-files: check-java $(STAMP) $(ARCHIVE)
