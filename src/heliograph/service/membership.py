@@ -18,7 +18,7 @@ from heliograph.model.membership import MembershipSettings
 from heliograph.service.error_log import ErrorLog
 from heliograph.service.flow_assignment import assign
 from heliograph.service.process_identity import is_dead
-from heliograph.service.task_groups import first_error
+from heliograph.service.task_groups import continue_after_failure, first_error
 from heliograph.service.tenure import Tenure
 from heliograph.wire.errors import (
     GROUP_AUTHORIZATION_FAILED,
@@ -168,17 +168,18 @@ class Membership:
         await self._remove_dead(member)
         tenure = Tenure(self.group, settings.session_timeout)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._rebalance(member, tenure))
-                tasks.create_task(self._keep_alive(member, tenure))
-                tasks.create_task(self._watch(tenure))
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._rebalance(member, tenure))
+                    tasks.create_task(self._keep_alive(member, tenure))
+                    tasks.create_task(self._watch(tenure))
+            finally:
+                tenure.end()
+                self.epoch = 0
         except BaseExceptionGroup as errors:
+            continue_after_failure()
+            await self._duties.release(self.alias)
             raise first_error(errors) from None
-        finally:
-            tenure.end()
-            self.epoch = 0
-            if not asyncio.current_task().cancelling():  # type: ignore[union-attr]
-                await self._duties.release(self.alias)
 
     async def _remove_dead(self, member: GroupMember) -> None:
         """Members of processes of this machine that were killed, and the one that this process was before: the

@@ -1,6 +1,7 @@
 """Task groups: their errors as callers expect them, and cancellation that is not lost."""
 
 import asyncio
+import sys
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -21,6 +22,15 @@ def raise_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
+
+
+def continue_after_failure() -> None:
+    """For a task that continues after its TaskGroup has failed: before Python 3.13 it counts as being cancelled then.
+    Raises CancelledError if it really is."""
+    task = asyncio.current_task()
+    if task is not None and sys.version_info < (3, 13):
+        task.uncancel()
+    raise_if_cancelled()
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
