@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+from fault_runs.links import Links
 from fault_runs.proxy import ANSWERS, REQUESTS, Rule
 from fault_runs.scene import Applied, Fault, Scene
 
@@ -15,31 +16,25 @@ def _places(scene: Scene, rng: random.Random) -> tuple[list[str], str]:
 
 
 def _rule(rule: Rule) -> Callable[[Scene, random.Random], Applied]:
+    return _on_links(lambda links, name: links.set_rule(name, rule))
+
+
+def _act(act: str) -> Callable[[Scene, random.Random], Applied]:
+    return _on_links(lambda links, name: links.act(name, act))
+
+
+def _on_links(do: Callable[[Links, str], None]) -> Callable[[Scene, random.Random], Applied]:
+    """Undone by the rule to pass everything on, which also resets what is half-closed."""
+
     def apply(scene: Scene, rng: random.Random) -> Applied:
         names, text = _places(scene, rng)
         links = scene.source.links
         for name in names:
-            links.set_rule(name, rule)
+            do(links, name)
 
         def undo() -> None:
             for name in names:
                 links.set_rule(name, Rule())
-
-        return Applied(text, undo)
-
-    return apply
-
-
-def _act(act: str) -> Callable[[Scene, random.Random], Applied]:
-    def apply(scene: Scene, rng: random.Random) -> Applied:
-        names, text = _places(scene, rng)
-        links = scene.source.links
-        for name in names:
-            links.act(name, act)
-
-        def undo() -> None:
-            for name in names:
-                links.set_rule(name, Rule())  # resets what is half-closed
 
         return Applied(text, undo)
 
