@@ -76,6 +76,26 @@ def test_whole_batches_are_sent_as_they_are() -> None:
     assert (classified.next_source, classified.epoch, classified.problem) == (160, 7, None)
 
 
+def test_a_batch_between_joined_ones_does_not_keep_the_response_in_memory() -> None:
+    data = _batch([0]) + _batch([1]) + _batch(list(range(2, 52)), size=_LARGE // 50)
+    classified = classify(data, 0, -1, Rules())
+    assert [outgoing.is_reencoded for outgoing in classified.outgoing] == [True, False]
+    assert classified.leave_response(len(data)) == 0
+    assert all(outgoing.has_own_bytes for outgoing in classified.outgoing)
+    last = classified.outgoing[-1].batch.data
+    assert last == data[-len(last) :]
+    assert last.obj is not data
+
+
+def test_a_response_is_kept_in_memory_if_most_of_it_is_sent_as_it_is() -> None:
+    data = _batch(list(range(50)), size=_LARGE // 50)
+    classified = classify(data, 0, -1, Rules())
+    assert classified.leave_response(len(data)) == len(data)
+    assert not classified.outgoing[0].has_own_bytes
+    assert classified.leave_response(3 * len(data)) == 0  # most of it is of other partitions
+    assert classified.outgoing[0].has_own_bytes
+
+
 def test_small_batches_are_joined_and_their_records_stay_the_same() -> None:
     data = b"".join(_batch([offset]) for offset in range(10, 200))
     classified = classify(data, 10, -1, Rules())

@@ -183,7 +183,10 @@ def result(clusters: Clusters) -> Result:
 
 
 async def _lines(client: ClusterClient) -> list[str]:
-    return [*await _topic_lines(client), *await _group_lines(client)]
+    try:
+        return [*await _topic_lines(client), *await _group_lines(client)]
+    except WireError as error:  # a topic or group has no leader or coordinator at the moment
+        return [f"cannot be read: {error}"]
 
 
 async def _topic_lines(client: ClusterClient) -> list[str]:
@@ -212,7 +215,8 @@ async def _group_lines(client: ClusterClient) -> list[str]:
     lines = [f"Connect's workers are in group {name}" for name, group in groups.items() if group.kind == "connect"]
     with_offsets = [name for name, group in groups.items() if group.has_offsets]
     for name, offsets in (await committed_offsets(client, with_offsets)).items():
-        assert not isinstance(offsets, WireError), offsets
+        if isinstance(offsets, WireError):
+            raise offsets
         lines += [f"group {name}: {at[0]}-{at[1]} at {committed.offset}" for at, committed in offsets.items()]
     return lines
 

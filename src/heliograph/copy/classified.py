@@ -82,13 +82,17 @@ class Classified:
     epoch: int = -1
     problem: tuple[str, str] | None = None  # at next_source: a keyword and a sentence
 
-    @property
-    def size(self) -> int:
-        return sum(outgoing.size for outgoing in self.outgoing)
+    def leave_response(self, size: int) -> int:
+        """Copies what is still needed of the response that the batches were received in: if other batches of it were
+        joined or re-encoded, which have bytes of their own, or if most of it is of other partitions.
 
-    def copy_bytes(self) -> None:
-        """Keep nothing of the response that the batches were received in."""
-        for outgoing in self.outgoing:
-            if not outgoing.has_own_bytes:
-                outgoing.batch, outgoing.is_copied = outgoing.batch.with_own_bytes(), True
+        Returns the bytes in memory apart from batches that have their own: the whole response, or what is copied.
+        """
+        kept = [outgoing for outgoing in self.outgoing if not outgoing.has_own_bytes]
+        aborted = sum(batch.size for batch in self.aborted)
+        if len(kept) == len(self.outgoing) and 2 * (aborted + sum(outgoing.size for outgoing in kept)) >= size:
+            return size
+        for outgoing in kept:
+            outgoing.batch, outgoing.is_copied = outgoing.batch.with_own_bytes(), True
         self.aborted = [batch.with_own_bytes() for batch in self.aborted]
+        return aborted

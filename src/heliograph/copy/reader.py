@@ -256,12 +256,8 @@ class Reader:
             answer.data, source.fetch_at, source.fetch_epoch, rules, answer.aborted, limits.refused_records
         )
         self._callbacks.fetched(len(answer.data))
-        held = max(answer.response_size, len(answer.data))
-        if 2 * len(answer.data) < held:  # or a slow partition would keep those of others in memory
-            classified.copy_bytes()
-            held = len(answer.data)
-        # What is decompressed for good may take many times the memory.
-        chunk = Chunk(self._budget, max(held, classified.size), cursor.mirror.leader)
+        held = classified.leave_response(max(answer.response_size, len(answer.data)))
+        chunk = Chunk(self._budget, held, cursor.mirror.leader)
         must_be_recorded = cursor.take(classified, chunk)
         if classified.problem is not None:
             reason, text = classified.problem

@@ -50,10 +50,10 @@ def common_settings(brokers: int) -> dict[str, str]:
         "share.coordinator.state.topic.min.isr": in_sync,
         # The broker holds back the first rebalance of a group by 3 s otherwise.
         "group.initial.rebalance.delay.ms": "0",
-        # A KRaft broker that was killed is not let in again before its session has ended, 9 s by default. With a
-        # single broker nobody could take over from it, so that little is lost if a session ends by mistake.
-        "broker.session.timeout.ms": "4000" if brokers > 1 else "2000",
-        "broker.heartbeat.interval.ms": "500" if brokers > 1 else "250",
+        # A KRaft broker that was killed is not let in again before its session has ended, 9 s by default; then others
+        # lead its partitions. If a busy machine stalls a single broker for so long, its partitions have no leader.
+        "broker.session.timeout.ms": "4000" if brokers > 1 else "6000",
+        "broker.heartbeat.interval.ms": "500",
         # Two indexes of 10 MB are preallocated for every active segment otherwise.
         "log.index.size.max.bytes": str(1024 * 1024),
         # 128 MB of heap are taken for the log cleaner otherwise, used or not.
