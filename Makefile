@@ -7,6 +7,7 @@
 #   make test-keycloak   logins with tokens of a real Keycloak, which Maven downloads once (177 MB)
 #   make test-members   several processes that share the flows of a file, killed, frozen and stopped: some minutes
 #   make test-mm2-files   every file of tests/running/mm2_files with the real MirrorMaker 2 and with Heliograph: some minutes
+#   make test-without-numba   fidelity, kills, compaction and mirrors with the source's offsets, without compiled code: some minutes
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
@@ -34,7 +35,7 @@ AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 PY_SPY := build/py-spy
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-members test-mm2-files schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak faults audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-members test-mm2-files test-without-numba schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak faults audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -99,6 +100,13 @@ test-members: check-java $(STAMP) $(ARCHIVE)
 # All files; make test tries three of them.
 test-mm2-files: check-java $(STAMP) $(ARCHIVE)
 	MM2_FILES=all $(BIN)/pytest tests/running/test_mm2_files.py $(ARGS)
+
+# Tests that compare compiled code with Python are left out. Processes of tests inherit PYTHONPATH, also Spark's workers.
+test-without-numba: check-java $(STAMP) $(ARCHIVE)
+	PYTHONPATH=$(CURDIR)/tests/without_numba COMPILED=off $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+	  tests/faults tests/copying tests/running/test_fidelity.py tests/running/test_fault_runs.py \
+	  --ignore tests/copying/test_classify.py --ignore tests/copying/test_compression.py \
+	  --ignore tests/copying/test_aborted_transactions.py --ignore tests/copying/test_many_gaps.py $(ARGS)
 
 # Sets of strings have one order with a fixed hash seed: the schedules are the same each time.
 schedules: $(STAMP)

@@ -1,8 +1,9 @@
-"""Ten thousand partitions, nearly all idle, between one pair of brokers: what that costs Heliograph.
+"""Ten thousand partitions, nearly all idle, between two clusters: what that costs Heliograph.
 
 Prints the time from the start of the command to the first record in a mirror (with new and with existing mirrors), and
 the cost while a few partitions are written to: CPU, memory, and the latency of a record. `make bench-partitions`;
-ARGS="--partitions 1000" for a smaller run. ARGS="--partitions 100 --starts 5 --seconds 0" measures the start alone.
+ARGS="--partitions 1000" for a smaller run, ARGS="--partitions 50000 --brokers 4" for a larger one;
+ARGS="--partitions 100 --starts 5 --seconds 0" measures the start alone.
 """
 
 import argparse
@@ -177,14 +178,16 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=1, help="Starts with existing mirrors.")
     parser.add_argument("--seconds", type=float, default=60.0, help="How long records are written; 0: not at all.")
     parser.add_argument("--settle", type=float, default=25.0, help="Seconds before that: past the first lease.")
+    parser.add_argument("--brokers", type=int, default=1, help="Of each cluster. One has room for some 12 000 partitions.")
     options = parser.parse_args()
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
     # Each partition has index files of 10 MB, sparse on most file systems but not in memory.
-    settings = {"log.index.size.max.bytes": "65536"}
+    settings = {"log.index.size.max.bytes": "4096"}
     try:
         with Sandbox(folder) as sandbox:
-            spec = broker_spec(heap_mb=2048, gc="g1", settings=settings)
+            heap = 2048 if options.brokers == 1 else 1280
+            spec = broker_spec(brokers=options.brokers, heap_mb=heap, gc="g1", settings=settings)
             source, target = sandbox.start({"source": spec, "target": spec})
             topics = max(1, options.partitions // PER_TOPIC)
             amounts = topics, options.starts, options.seconds, options.settle

@@ -23,9 +23,8 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_code() -> None:
-    """As in a process that copies. COMPILED=off in the environment: Python alone joins batches, in all tests."""
-    if os.environ.get("COMPILED") != "off":
-        assert loading.load()
+    """As in a process that copies. COMPILED=off in the environment: it cannot be loaded, see `make test-without-numba`."""
+    assert loading.load() == (os.environ.get("COMPILED") != "off")
 
 
 @pytest.fixture(scope="session", autouse=True)
