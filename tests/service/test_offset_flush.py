@@ -1,15 +1,24 @@
 """How often offsets are written for MirrorMaker 2: its `offset.flush.interval.ms`."""
 
 import asyncio
+import uuid
+from collections.abc import Collection
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from fake_clock import FakeClock
+from heliograph.control.offset_syncs import SyncWriter
+from heliograph.model.partitions import MirrorPartition, Position, TopicPartition
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.service.source_syncers import OffsetSyncSyncer
-from service.fakes import FLOW
+from heliograph.wire.cluster import Metadata, Topic
+from heliograph.wire.errors import WireError
+from service.fakes import FLOW, FakeClients, partitions
+
+_ID = uuid.uuid4()
 
 
 @pytest.mark.parametrize(("flush_every", "offset_syncs_every"), [(60.0, 5.0), (2.0, 2.0)])
@@ -36,3 +45,66 @@ def test_offset_syncs_that_were_held_back_are_written_when_the_interval_is_over(
         clock.now += seconds
         asyncio.run(syncer.run())
     assert flushed == [False, False, True, False, True]
+
+
+class _Target:
+    """Where the mirror A.t is."""
+
+    async def metadata(self, topics: Collection[str]) -> Metadata:
+        return Metadata(topics={name: Topic(name, _ID, False, {0: 1, 1: 1}) for name in topics})
+
+
+class _Writer:
+    """Knows the last record of all partitions but `unknown`."""
+
+    def __init__(self) -> None:
+        self.unknown: set[MirrorPartition] = set()
+
+    async def run(self, positions: Collection[MirrorPartition], *_: object, flush: bool) -> set[MirrorPartition]:
+        return set(positions) - self.unknown
+
+    def forget(self, but: object) -> None:
+        pass
+
+
+def test_a_flush_asks_only_for_what_moved_or_could_not_be_written_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[int]] = []
+    ends: dict[TopicPartition, int | WireError] = {("A.t", 0): 5, ("A.t", 1): 5}
+
+    async def list_offsets(_client: object, _topics: object, places: Collection[TopicPartition], *_: object) -> object:
+        asked.append({partition for _topic, partition in places})
+        return dict(ends)
+
+    monkeypatch.setattr("heliograph.service.source_syncers.list_offsets", list_offsets)
+    first, second = partitions(0, 1)
+    positions = {partition: Position(5, 5, mirror_id=_ID.hex) for partition in (first, second)}
+    clients, writer = FakeClients(), _Writer()
+    clients.target = _Target()  # type: ignore[assignment]
+    syncer = OffsetSyncSyncer(FLOW, cast(FlowClients, clients), lambda: positions)
+    syncer._writer = cast(SyncWriter, writer)
+
+    async def main() -> None:
+        await syncer.run()
+        await syncer.run()
+        assert asked == [{0, 1}], "nothing has moved"
+        ends["A.t", 1] = WireError("no leader")
+        await syncer.flush()
+        ends["A.t", 1] = 5
+        writer.unknown = {second}
+        await syncer.flush()
+        writer.unknown = set()
+        await syncer.flush()
+        await syncer.flush()
+        assert asked[1:] == [{0, 1}, {1}, {1}], "until everything is written"
+        positions[first] = Position(6, 6, mirror_id=_ID.hex)
+        await syncer.run()
+        await syncer.flush()
+        assert asked[4:] == [{0}, {0}], "not there yet"
+        ends["A.t", 0] = 6
+        await syncer.flush()
+        positions[second] = Position(5, 5, mirror_id=_ID.hex)
+        await syncer.flush()
+        await syncer.flush()
+        assert asked[6:] == [{0}, {1}], "reported again: perhaps of a mirror that was created again"
+
+    asyncio.run(main())

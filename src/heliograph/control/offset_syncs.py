@@ -29,12 +29,18 @@ class SyncWriter:
         client: ClusterClient,
         *,
         flush: bool,
-    ) -> None:
-        """Writes the offset syncs that are due; with `flush` also those that have moved less than offset.lag.max."""
+    ) -> set[MirrorPartition]:
+        """Writes the offset syncs that are due; with `flush` also those that have moved less than offset.lag.max.
+
+        Returns the partitions whose last record is known, or that have none: after a flush nothing is left to write.
+        """
         await self._ledger.catch_up()
         due = []
+        settled = set()
         for partition, position in positions.items():
             sync = await self._last_pair(partition, position, mirror_ids.get(partition.mirror))
+            if sync is not None or position.target == 0:
+                settled.add(partition)
             if sync is not None:
                 before = self._written.get((sync.topic, sync.partition))
                 due += [sync] if is_due(before, sync, self._flow.offset_syncs, flush) else []
@@ -43,6 +49,7 @@ class SyncWriter:
                 client, await own_topic(client, self._flow.offset_syncs_topic), 0, (sync.to_record() for sync in due)
             )
             self._written.update({(sync.topic, sync.partition): sync for sync in due})
+        return settled
 
     def forget(self, but: Iterable[MirrorPartition]) -> None:
         kept = {(mirrored.topic, mirrored.partition) for mirrored in but}

@@ -48,9 +48,12 @@ class MirrorChecker:
         stats = self._context.stats
         before = stats.positions()
         contradicted = await check_mirrors(self._context.target, before)
-        now = stats.positions()
         # Where the position has changed meanwhile, a lease has noticed it itself.
-        lost = {partition: why for partition, why in contradicted.items() if now.get(partition) is before[partition]}
+        lost = {
+            partition: why
+            for partition, why in contradicted.items()
+            if (now := stats.progress.get(partition)) is not None and now.position is before[partition]
+        }
         if not lost:
             return not contradicted
         stats.forget_positions(lost)
@@ -74,11 +77,7 @@ async def check_mirrors(
     if not positions:
         return {}
     topics = (await target.metadata({partition.mirror for partition in positions})).topics
-    partitions = [
-        (partition.mirror, partition.partition)
-        for partition in positions
-        if partition.mirror in topics and partition.partition in topics[partition.mirror].leaders
-    ]
+    partitions = [(partition.mirror, partition.partition) for partition in positions]
     return contradictions(positions, topics, await list_offsets(target, topics, partitions, LATEST, False))
 
 
@@ -88,12 +87,13 @@ def contradictions(
     ends: Mapping[tuple[str, int], int | WireError],
 ) -> dict[MirrorPartition, str]:
     """What could not be read contradicts nothing."""
+    ids = {name: id_text(topic.id) for name, topic in topics.items() if topic.error != UNKNOWN_TOPIC_OR_PARTITION}
     contradicted = {}
     for partition, position in positions.items():
-        mirror, end = topics.get(partition.mirror), ends.get((partition.mirror, partition.partition))
-        if mirror is None or mirror.error == UNKNOWN_TOPIC_OR_PARTITION:
+        mirror_id, end = ids.get(partition.mirror), ends.get((partition.mirror, partition.partition))
+        if mirror_id is None:
             contradicted[partition] = MISSING
-        elif are_different(position.mirror_id, id_text(mirror.id)):
+        elif are_different(position.mirror_id, mirror_id):
             contradicted[partition] = RECREATED
         elif isinstance(end, int) and end < position.target:
             contradicted[partition] = TRUNCATED

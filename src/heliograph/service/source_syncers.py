@@ -80,6 +80,7 @@ class OffsetSyncSyncer(Syncer):
         self._positions = positions
         self._writer = SyncWriter(flow, clients.ledger)
         self._last: Mapping[MirrorPartition, Position] = {}
+        self._settled: dict[MirrorPartition, Position] = {}  # of the last flush: there is nothing to write for them
         self._flushed = time.monotonic()
 
     async def run(self) -> None:
@@ -90,7 +91,13 @@ class OffsetSyncSyncer(Syncer):
 
     async def _write(self, flush: bool) -> None:
         positions = dict(self._positions())
-        moved = positions if flush else {k: at for k, at in positions.items() if self._last.get(k) != at}
+        if flush:
+            # A position that a lease has reported again, even an equal one, is another object.
+            moved = {k: at for k, at in positions.items() if self._settled.get(k) is not at}
+        elif positions == self._last:  # compares by identity first, and thousands in no time
+            return
+        else:
+            moved = {k: at for k, at in positions.items() if self._last.get(k) != at}
         if moved:
             topics = (await self._target.metadata({key.mirror for key in moved})).topics
             ids = {name: id_text(topic.id) for name, topic in topics.items() if not topic.error}
@@ -101,7 +108,9 @@ class OffsetSyncSyncer(Syncer):
                 if _has_reached(ends[k.mirror, k.partition], at)
                 and not are_different(at.mirror_id, ids.get(k.mirror, ""))
             }
-            await self._writer.run(moved, ids, self._written_to, flush=flush)
+            settled = await self._writer.run(moved, ids, self._written_to, flush=flush)
+            if flush:
+                self._settled = {k: at for k, at in positions.items() if k in settled or self._settled.get(k) is at}
         self._writer.forget(positions)
         self._last = positions
         if flush:

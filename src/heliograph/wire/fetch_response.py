@@ -5,11 +5,10 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heliograph.wire.connection import read_uvarint
+from heliograph.wire.frame_reader import INT, LONG, SHORT, FrameReader
 
 _FLEXIBLE = 12  # from this version on lengths are varints, and there are tagged fields
 _BY_ID = 13  # from this version on topics have their ids instead of names
-_SHORT, _INT, _LONG = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
 _PARTITION = struct.Struct(">ihqq")  # index, error, high watermark, last stable offset
 _ABORTED = struct.Struct(">qq")
 _DIVERGING_EPOCH = 0  # the tag of this field
@@ -49,75 +48,35 @@ class FetchAnswer:
 
 def decode(frame: memoryview, version: int, names: Mapping[uuid.UUID, str]) -> FetchAnswer:
     """The frame after its correlation id."""
-    reader = _Reader(frame, version >= _FLEXIBLE)
+    reader = FrameReader(frame, version >= _FLEXIBLE)
     reader.tags()  # of the header
-    throttled = reader.number(_INT) / 1000
-    error, session = (reader.number(_SHORT), reader.number(_INT)) if version >= 7 else (0, 0)
+    throttled = reader.number(INT) / 1000
+    error, session = (reader.number(SHORT), reader.number(INT)) if version >= 7 else (0, 0)
     partitions = []
-    for _ in range(reader.length(_INT)):
+    for _ in range(reader.length(INT)):
         topic = names[reader.topic_id()] if version >= _BY_ID else reader.text()
-        partitions += [_partition(reader, version, topic) for _ in range(reader.length(_INT))]
+        partitions += [_partition(reader, version, topic) for _ in range(reader.length(INT))]
         reader.tags()
     reader.tags()
     return FetchAnswer(throttled, error, session, partitions)
 
 
-def _partition(reader: "_Reader", version: int, topic: str) -> Fetched:
+def _partition(reader: FrameReader, version: int, topic: str) -> Fetched:
     index, error, high_watermark, stable = reader.fields(_PARTITION)
-    log_start = reader.number(_LONG) if version >= 5 else -1
+    log_start = reader.number(LONG) if version >= 5 else -1
     aborted = []
-    for _ in range(reader.length(_INT)):
+    for _ in range(reader.length(INT)):
         producer_id, first_offset = reader.fields(_ABORTED)
         aborted.append((producer_id, first_offset))
         reader.tags()
-    preferred_replica = reader.number(_INT) if version >= 11 else -1
-    data = reader.view(reader.length(_INT))
+    preferred_replica = reader.number(INT) if version >= 11 else -1
+    data = reader.view(reader.length(INT))
     diverged = None
     if (field := reader.tags().get(_DIVERGING_EPOCH)) is not None:
         # Since version 12 a broker compares last_fetched_epoch with its own leader epochs.
-        end_offset = _LONG.unpack_from(field, 4)[0]
+        end_offset = LONG.unpack_from(field, 4)[0]
         diverged = None if end_offset < 0 else end_offset
     end = stable if stable >= 0 else high_watermark
     size = len(reader.frame)
     bounds = diverged, high_watermark, size
     return Fetched(topic, index, error, end, log_start, data, tuple(aborted), *bounds, preferred_replica)
-
-
-class _Reader:
-    def __init__(self, frame: memoryview, flexible: bool) -> None:
-        self.frame = frame
-        self._flexible = flexible
-        self._at = 0
-
-    def fields(self, layout: struct.Struct) -> tuple[int, ...]:
-        values = layout.unpack_from(self.frame, self._at)
-        self._at += layout.size
-        return values
-
-    def number(self, layout: struct.Struct) -> int:
-        return int(self.fields(layout)[0])
-
-    def view(self, size: int) -> memoryview:
-        if size > len(self.frame) - self._at:
-            raise ValueError(f"{size} bytes announced, only {len(self.frame) - self._at} left")
-        self._at += size
-        return self.frame[self._at - size : self._at]
-
-    def length(self, layout: struct.Struct) -> int:
-        """Of an array, a string or bytes; 0 for null."""
-        return max(0, self._varint() - 1 if self._flexible else self.number(layout))
-
-    def text(self) -> str:
-        return str(self.view(self.length(_SHORT)), "utf-8")
-
-    def topic_id(self) -> uuid.UUID:
-        return uuid.UUID(bytes=bytes(self.view(16)))
-
-    def tags(self) -> dict[int, memoryview]:
-        if not self._flexible:
-            return {}
-        return {self._varint(): self.view(self._varint()) for _ in range(self._varint())}
-
-    def _varint(self) -> int:
-        value, self._at = read_uvarint(self.frame, self._at)
-        return value

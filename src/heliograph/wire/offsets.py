@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka.protocol.admin import DeleteRecordsRequest
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from heliograph.model.partitions import TopicPartition
+from heliograph.wire import list_offsets_codec as codec
 from heliograph.wire.cluster import ClusterClient, Topic
 from heliograph.wire.errors import BrokerError, WireError
 
@@ -36,14 +37,16 @@ async def list_offsets(
         try:
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 connection = await client.connection(leader)
-                answer = await connection.request(_request(wanted, which, committed), newest=8, oldest=1)
+                version = connection.version(codec.LIST_OFFSETS, codec.NEWEST, codec.OLDEST)
+                request = codec.encode(wanted, which, committed, version)
+                answer: dict[TopicPartition, int | WireError] = await connection.send_parts(
+                    codec.LIST_OFFSETS, version, [request], lambda frame: codec.decode(frame, version)
+                )
         except (TimeoutError, WireError) as error:
             failure = error if isinstance(error, WireError) else WireError(f"broker {leader} does not answer")
             offsets.update({(topic, partition): failure for topic, parts in wanted.items() for partition in parts})
             return
-        for topic in answer.topics:
-            for part in topic.partitions:
-                offsets[topic.name, part.partition_index] = _offset(part)
+        offsets.update(answer)
 
     await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
     return offsets
@@ -139,24 +142,6 @@ async def delete_before(
     return outcome
 
 
-def _request(wanted: dict[str, list[int]], which: int, committed: bool) -> ListOffsetsRequest:
-    topic_row = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=1 if committed else 0,
-        topics=[
-            topic_row(
-                name=topic,
-                partitions=[
-                    topic_row.ListOffsetsPartition(partition_index=part, current_leader_epoch=-1, timestamp=which)
-                    for part in parts
-                ],
-            )
-            for topic, parts in wanted.items()
-        ],
-    )
-
-
 def _epoch_request(topics: Mapping[str, Topic], wanted: dict[str, list[int]]) -> OffsetForLeaderEpochRequest:
     topic_row = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     return OffsetForLeaderEpochRequest(
@@ -173,7 +158,3 @@ def _epoch_request(topics: Mapping[str, Topic], wanted: dict[str, list[int]]) ->
             for topic, parts in wanted.items()
         ],
     )
-
-
-def _offset(part: Any) -> int | WireError:
-    return BrokerError(part.error_code) if part.error_code else int(part.offset)

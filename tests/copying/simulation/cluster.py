@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace as Answer
 from typing import Any
 
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.producer import ProduceRequest
+
 from copying.simulation.fetching import Fetches
 from copying.simulation.log import Log
 from heliograph.wire.connection import read_uvarint
 from heliograph.wire.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 
 NODE, FOLLOWER = 1, 2
+_EARLIEST = -2
 Reply = Callable[[Any], None]
 
 
@@ -105,28 +109,25 @@ class SimulatedCluster:
             ],
         )
 
-    def _answer_ListOffsets(self, message: Any) -> Any:
-        def offset(log: Log | None, timestamp: int) -> dict[str, int]:
-            if log is None:
-                return {"error_code": UNKNOWN_TOPIC_OR_PARTITION, "offset": -1}
-            end = log.stable_end if message.isolation_level else log.end
-            return {"error_code": 0, "offset": log.start if timestamp == -2 else end}
+    def _answer_ListOffsets(self, message: Any) -> bytes:
+        topic_row = ListOffsetsResponse.ListOffsetsTopicResponse
 
-        return Answer(
-            topics=[
-                Answer(
-                    name=topic.name,
-                    partitions=[
-                        Answer(
-                            partition_index=part.partition_index,
-                            **offset(self.log(topic.name, part.partition_index), part.timestamp),
-                        )
-                        for part in topic.partitions
-                    ],
-                )
-                for topic in message.topics
-            ]
-        )
+        def answer(log: Log | None, asked: Any) -> Any:
+            error, offset = (UNKNOWN_TOPIC_OR_PARTITION, -1) if log is None else (0, log.start)
+            if log is not None and asked.timestamp != _EARLIEST:
+                offset = log.stable_end if message.isolation_level else log.end
+            return topic_row.ListOffsetsPartitionResponse(
+                partition_index=asked.partition_index, error_code=error, timestamp=-1, offset=offset, leader_epoch=-1
+            )
+
+        topics = [
+            topic_row(
+                name=topic.name,
+                partitions=[answer(self.log(topic.name, asked.partition_index), asked) for asked in topic.partitions],
+            )
+            for topic in message.topics
+        ]
+        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=message.version))
 
     def _answer_OffsetForLeaderEpoch(self, message: Any) -> Any:
         def end(log: Log | None, epoch: int) -> dict[str, int]:
@@ -211,7 +212,15 @@ def hash_of(name: str) -> int:
     return int.from_bytes(name.encode()[:4], "big")
 
 
-def parse_append(version: int, body: bytes, names: Mapping[uuid.UUID, str]) -> list[Appending]:
+def parse(api_key: int, version: int, body: bytes, names: Mapping[uuid.UUID, str]) -> Any:
+    """A request that the product has encoded by hand; its answer is bytes as well."""
+    if api_key == ListOffsetsRequest.API_KEY:
+        return ListOffsetsRequest.decode(body, version=version)
+    assert api_key == ProduceRequest.API_KEY
+    return _parse_append(version, body, names)
+
+
+def _parse_append(version: int, body: bytes, names: Mapping[uuid.UUID, str]) -> list[Appending]:
     """A Produce request of versions 3 to 8, or of version 13."""
     return _parse_by_id(body, names) if version == 13 else _parse_by_name(body)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from copying.simulation.cluster import Appending, SimulatedCluster, parse_append
+from copying.simulation.cluster import Appending, SimulatedCluster, parse
 from copying.simulation.fetching import Fetches
 from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Buffer, Decode
@@ -102,8 +102,7 @@ class SimulatedConnection:
         return await self._send(message, None)
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
-        assert api_key == 0
-        return self._send(parse_append(version, b"".join(parts), self.cluster.names), decode)
+        return self._send(parse(api_key, version, b"".join(parts), self.cluster.names), decode)
 
     def close(self, reason: str = "closed by us") -> None:
         self.closed = True

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from copying.simulation.clock import VirtualLoop
-from copying.simulation.cluster import SimulatedCluster, parse_append
+from copying.simulation.cluster import SimulatedCluster, parse
 from copying.simulation.fetching import Fetches
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Cluster
@@ -36,7 +36,7 @@ class _Instant:
 
     def send_parts(self, api_key: int, version: int, parts: Sequence[Buffer], decode: Decode) -> asyncio.Future[Any]:
         answer = asyncio.get_running_loop().create_future()
-        message = parse_append(version, b"".join(parts), self._cluster.names)
+        message = parse(api_key, version, b"".join(parts), self._cluster.names)
         self._cluster.handle(message, self._fetches, lambda data: answer.set_result(decode(memoryview(data))))
         return answer
 
