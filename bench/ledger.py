@@ -40,7 +40,8 @@ from heliograph.model.partitions import MirrorPartition
 from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import mirror_header
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.metadata import Topic, id_text
 from heliograph.wire.offsets import LATEST, delete_before, list_offsets
 from heliograph.wire.recode import ZSTD
 from heliograph.wire.records import Record, encode

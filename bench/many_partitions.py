@@ -178,7 +178,9 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=1, help="Starts with existing mirrors.")
     parser.add_argument("--seconds", type=float, default=60.0, help="How long records are written; 0: not at all.")
     parser.add_argument("--settle", type=float, default=25.0, help="Seconds before that: past the first lease.")
-    parser.add_argument("--brokers", type=int, default=1, help="Of each cluster. One has room for some 12 000 partitions.")
+    parser.add_argument(
+        "--brokers", type=int, default=1, help="Of each cluster; one holds some 12 000 partitions."
+    )
     options = parser.parse_args()
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))

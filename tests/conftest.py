@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_code() -> None:
-    """As in a process that copies. COMPILED=off in the environment: it cannot be loaded, see `make test-without-numba`."""
+    """As in a process that copies. COMPILED=off in the environment: without, see `make test-without-numba`."""
     assert loading.load() == (os.environ.get("COMPILED") != "off")
 
 

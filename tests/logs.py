@@ -18,7 +18,7 @@ from heliograph.copy.start_filler import fill
 from heliograph.model.flow import Cluster, Flow
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.wire.append import PartitionBatch, append
-from heliograph.wire.cluster import ClusterClient, are_different, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets
 from heliograph.wire.errors import (
     MESSAGE_TOO_LARGE,
@@ -27,6 +27,7 @@ from heliograph.wire.errors import (
     BrokerError,
     WireError,
 )
+from heliograph.wire.metadata import are_different, id_text
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import Record, encode, read_batches
 from heliograph.wire.topic_requests import (

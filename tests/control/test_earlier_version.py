@@ -23,7 +23,8 @@ from heliograph.model.names import NameFilter
 from heliograph.model.partitions import MirrorPartition, Position, producer_id
 from heliograph.service.flow_status import FlowStatus, from_json, last_status
 from heliograph.wire.batches import one_batch, sequence
-from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.metadata import id_text
 from heliograph.wire.records import Record, now, own_topic, write_records
 from logs import Log, Pair, on, until
 

@@ -29,9 +29,9 @@ from heliograph.service.group_report import (
     look_at_groups,
     sync_now,
 )
-from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Connection
 from heliograph.wire.consumer_groups import Committed, committed_offsets
+from heliograph.wire.metadata import id_text
 from logs import JOINS_SOON, Log, Pair, on, some_records, until
 from running.command import in_process
 

@@ -19,7 +19,8 @@ from heliograph.model.flow import Flow
 from heliograph.model.intervals import Interval
 from heliograph.model.ledger_records import JOURNAL, JournalEntry
 from heliograph.service.flow_syncers import FlowSyncers
-from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.metadata import id_text
 from heliograph.wire.records import own_topic, read_all
 from logs import Pair, on, some_records
 

@@ -19,8 +19,9 @@ from heliograph.model.ledger_records import JournalEntry
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.names import NameFilter
 from heliograph.service.flow_syncers import FlowSyncers
-from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets
+from heliograph.wire.metadata import id_text
 from logs import Pair, Record, Seen, on
 
 # --- the rule -----------------------------------------------------------------------------------------------------

@@ -22,9 +22,10 @@ from heliograph.model.mm2_records import Checkpoint
 from heliograph.model.names import NameFilter
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.service.group_report import sync_now
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets, delete_groups
 from heliograph.wire.errors import UNKNOWN_TOPIC_ID, BrokerError
+from heliograph.wire.metadata import Topic, id_text
 from logs import PATIENCE, Pair, on, some_records, until
 
 ONE, OTHER = uuid.uuid4(), uuid.uuid4()

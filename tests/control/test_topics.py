@@ -10,7 +10,8 @@ from copying.lease import copy, only, prepare
 from heliograph.control.config_sync import new_mirror_configs
 from heliograph.control.topic_sync import TopicSyncResult, plan, sync_topics, wanted_partitions
 from heliograph.model.flow import Cluster, Flow
-from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
+from heliograph.wire.metadata import NO_ID, Topic
 from heliograph.wire.topic_requests import ConfigEntry
 from logs import Pair, some_records, until
 

@@ -18,7 +18,7 @@ from heliograph.model.intervals import Interval, Intervals
 from heliograph.model.partitions import MirrorPartition, Position, TopicPartition, producer_id
 from heliograph.model.problems import Refusal
 from heliograph.wire.batches import Batch, mirror_header, one_batch, sequence
-from heliograph.wire.cluster import NO_ID, Metadata, Topic
+from heliograph.wire.metadata import NO_ID, Metadata, Topic
 from heliograph.wire.recode import Builder, DecodedRecord
 
 T = TypeVar("T")

@@ -15,9 +15,10 @@ from heliograph.control.mm2_workers import workers_group
 from heliograph.model.flow import Cluster
 from heliograph.model.mm2_records import BadRecord, Checkpoint, Heartbeat, OffsetSync
 from heliograph.model.policy import HEARTBEATS
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets, delete_groups, list_groups
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import Topic
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import read_all, write
 from heliograph.wire.topic_requests import NewTopic, create_topics, delete_topics, describe_configs

@@ -14,8 +14,9 @@ from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.flow_stats import FlowStats
 from heliograph.service.mirror_check import MISSING, RECREATED, TRUNCATED, contradictions
 from heliograph.service.running_lease import RunningLease
-from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, WireError
+from heliograph.wire.metadata import NO_ID, Topic
 from heliograph.wire.topic_requests import NewTopic, create_topics
 from logs import Pair, on, some_records
 from service.runner import running, until

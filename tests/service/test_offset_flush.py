@@ -14,8 +14,8 @@ from heliograph.model.partitions import MirrorPartition, Position, TopicPartitio
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.service.source_syncers import OffsetSyncSyncer
-from heliograph.wire.cluster import Metadata, Topic
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import Metadata, Topic
 from service.fakes import FLOW, FakeClients, partitions
 
 _ID = uuid.uuid4()

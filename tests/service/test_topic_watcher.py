@@ -18,8 +18,8 @@ from heliograph.service.lease_pool import LeasePool
 from heliograph.service.mirror_check import MISSING, TRUNCATED, MirrorChecker
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.topic_watcher import TopicWatcher
-from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import Unreachable
+from heliograph.wire.metadata import Topic
 from logged import lines_of
 from service.fakes import FLOW, FakeCommands, FakeEngine, make_context, partitions
 from service.runner import until

@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import replace
 
 from heliograph.wire.append import Appended, PartitionBatch, append
-from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import INVALID_RECORD, UNKNOWN_TOPIC_ID
+from heliograph.wire.metadata import id_text
 from heliograph.wire.records import encode
 from logs import Pair, on, some_records
 

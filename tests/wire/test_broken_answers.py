@@ -25,11 +25,12 @@ from kafka.protocol.metadata import (
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from heliograph.wire.append import PartitionBatch, append
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.consumer_groups import Committed, committed_offsets, list_groups
 from heliograph.wire.errors import COORDINATOR_LOAD_IN_PROGRESS, BrokerError, Unreachable, WireError
 from heliograph.wire.fetch import FetchPartition, FetchSession, Limits
+from heliograph.wire.metadata import Topic
 from heliograph.wire.offsets import LATEST, list_offsets, log_ends
 from heliograph.wire.records import Record, encode
 from logs import PATIENCE

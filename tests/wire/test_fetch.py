@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from kafka import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.fetch import FetchPartition, FetchSession, Limits
+from heliograph.wire.metadata import Topic
 from logs import PATIENCE, Pair, some_records
 
 _QUICK = Limits(1 << 20, max_wait=0.05)

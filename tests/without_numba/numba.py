@@ -1,3 +1,3 @@
-"""Stands in front of the real numba on PYTHONPATH, so that all processes of a test do without it: `make test-without-numba`."""
+"""Hides the real numba from all processes of a test: `make test-without-numba` has this folder on its PYTHONPATH."""
 
 raise ImportError("numba is missing in this run")

@@ -13,9 +13,10 @@ from heliograph.control.group_translation import (
 from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.mm2_records import Checkpoint
-from heliograph.wire.cluster import ClusterClient, are_different, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Offsets, committed_offsets, list_groups
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import are_different, id_text
 from heliograph.wire.records import Record, now, own_topic, read_kind, write_records
 
 GroupTopicPartition = tuple[str, str, int]  # group, topic as the target calls it, partition

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from heliograph.control.checkpoints import MirrorCheckpoint
 from heliograph.model.partitions import TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import (
     DEAD,
     EMPTY,
@@ -28,6 +28,7 @@ from heliograph.wire.consumer_groups import (
     list_groups,
 )
 from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.metadata import Topic, are_different, id_text
 from heliograph.wire.offsets import LATEST, list_offsets
 
 IDLE = frozenset({EMPTY, DEAD})

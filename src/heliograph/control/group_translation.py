@@ -15,9 +15,10 @@ from heliograph.copy.ledger import Ledger
 from heliograph.model.flow import Flow
 from heliograph.model.intervals import Intervals
 from heliograph.model.partitions import TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, Offsets
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, WireError
+from heliograph.wire.metadata import Topic, id_text
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
 # Reasons for which there is no mirror offset.

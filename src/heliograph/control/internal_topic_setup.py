@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heliograph.model.flow import CHECKPOINT, CONTINUE, HEARTBEAT, SOURCE, Flow
 from heliograph.model.internal_topics import STATUS, dead_letters_topic, ledger_topic, signals_topic
 from heliograph.model.ledger_records import PAGES
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import (
     TOPIC_ALREADY_EXISTS,
     TOPIC_AUTHORIZATION_FAILED,
@@ -18,6 +18,7 @@ from heliograph.wire.errors import (
     lacking,
     missing_right,
 )
+from heliograph.wire.metadata import Topic
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.topic_requests import Configs, NewTopic, create_topics, describe_configs
 

@@ -10,8 +10,9 @@ from heliograph.model.intervals import Intervals
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.partitions import MirrorPartition, TopicPartition
 from heliograph.wire.batches import Batch
-from heliograph.wire.cluster import ClusterClient, Metadata, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import Metadata, Topic
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import bounds
 

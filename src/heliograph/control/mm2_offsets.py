@@ -10,8 +10,9 @@ from heliograph.copy.consumer_view import visible_records
 from heliograph.model.connect_offsets import SourceKey, from_value, to_value
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition, Position, TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, missing_right
+from heliograph.wire.metadata import Topic
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import bounds, partition_for, write
 

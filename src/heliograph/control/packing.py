@@ -31,8 +31,9 @@ from heliograph.model.ledger_records import (
 from heliograph.model.pages import IN_INDEX, Page
 from heliograph.model.partitions import TopicPartition
 from heliograph.model.pruning import past_pages
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, lacking
+from heliograph.wire.metadata import Topic, id_text
 from heliograph.wire.offsets import EARLIEST, delete_before, list_offsets
 from heliograph.wire.records import Record, append_records, now, write_records
 

@@ -17,8 +17,9 @@ from heliograph.model.intervals import ForeignRange
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import Batch
-from heliograph.wire.cluster import ClusterClient, Metadata, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
+from heliograph.wire.metadata import Metadata, Topic, id_text
 from heliograph.wire.offsets import EARLIEST, one_offset
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import read_kind

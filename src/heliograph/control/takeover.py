@@ -24,8 +24,9 @@ from heliograph.model.ledger_records import JournalEntry
 from heliograph.model.mm2_records import OffsetSync
 from heliograph.model.partitions import MirrorPartition, TopicPartition, producer_id
 from heliograph.wire.batches import Batch
-from heliograph.wire.cluster import ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
+from heliograph.wire.metadata import Topic, id_text
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import own_topic, read_kind
 from heliograph.wire.topic_requests import change_configs, describe_configs

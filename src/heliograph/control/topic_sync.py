@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from heliograph.control.config_sync import ANY_TIME, FAITHFUL, new_mirror_configs
 from heliograph.model.flow import Flow
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import INVALID_CONFIG, INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS, BrokerError, lacking
+from heliograph.wire.metadata import Topic
 from heliograph.wire.topic_requests import NewTopic, create_partitions, create_topics, describe_configs
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from heliograph.copy.consumer_view import visible
 from heliograph.model.partitions import MirrorPartition
 from heliograph.wire.batches import Batch
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import Unreachable
+from heliograph.wire.metadata import Topic
 from heliograph.wire.recode import DecodedRecord, records_of
 from heliograph.wire.records import bounds
 

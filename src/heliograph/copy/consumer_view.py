@@ -8,10 +8,11 @@ from heliograph.copy.classified import Classified, OutgoingBatch, Rules
 from heliograph.copy.classify import classify
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import split
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, WireError, missing_right
 from heliograph.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED, FetchPartition, Limits, fetch
 from heliograph.wire.fetch_response import Fetched
+from heliograph.wire.metadata import Topic
 from heliograph.wire.recode import DecodedRecord, records_of
 
 _CHUNK = 1 << 20

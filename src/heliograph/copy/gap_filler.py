@@ -24,8 +24,9 @@ from heliograph.copy.offset_layout import Gap
 from heliograph.model.partitions import derived_id
 from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.batches import BadBatch, Batch, mirror_header
-from heliograph.wire.cluster import NO_ID, ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.metadata import NO_ID, Topic
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.recode import Builder, codec_of, records_of
 from heliograph.wire.transactions import MarkersNotAllowed, TransactionalId, write_markers

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from heliograph.copy.callbacks import Callbacks
 from heliograph.copy.counts import SOURCE
 from heliograph.copy.cursor import Cursor, State
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import Topic
 
 _SHORTEST = 1.0  # seconds between two requests
 

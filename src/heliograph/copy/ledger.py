@@ -31,8 +31,9 @@ from heliograph.model.ledger_records import (
 )
 from heliograph.model.pages import NOT_HERE, Page
 from heliograph.model.partitions import TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, BrokerError
+from heliograph.wire.metadata import Topic, are_different, id_text
 from heliograph.wire.records import Record, append_records, bounds, now, own_topic, read, read_all
 
 log = logging.getLogger(__name__)

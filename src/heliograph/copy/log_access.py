@@ -12,10 +12,11 @@ from heliograph.model.flow import MIB
 from heliograph.model.intervals import NO_END, Interval, Intervals
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.batches import Batch, split
-from heliograph.wire.cluster import ClusterClient, Metadata
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, WireError, missing_right
 from heliograph.wire.fetch import READ_UNCOMMITTED, FetchPartition, Limits, fetch
 from heliograph.wire.fetch_response import Fetched
+from heliograph.wire.metadata import Metadata
 from heliograph.wire.recode import DecodedRecord
 from heliograph.wire.records import read_batches
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from heliograph.copy.offset_layout import Gap, Step
 from heliograph.model.intervals import Intervals
-from heliograph.wire.cluster import NO_ID, id_text
+from heliograph.wire.metadata import NO_ID, id_text
 
 
 class FetchFrom(NamedTuple):

@@ -9,8 +9,9 @@ from heliograph.copy.ledger import Ledger
 from heliograph.copy.position import PartitionFacts
 from heliograph.model.flow import Flow
 from heliograph.model.partitions import MirrorPartition
-from heliograph.wire.cluster import NO_ID, ClusterClient, Topic, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import NO_ID, Topic, id_text
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 
 Bound = int | WireError | None

@@ -14,9 +14,10 @@ from heliograph.model.flow import CHECKPOINT, SOURCE, Flow
 from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import cycle_of
 from heliograph.service.partition_position import partition_positions
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import consumer_groups
 from heliograph.wire.errors import BrokerError
+from heliograph.wire.metadata import Topic
 
 
 @dataclass(slots=True)

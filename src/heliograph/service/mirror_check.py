@@ -10,8 +10,9 @@ from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.task_groups import raise_if_cancelled
-from heliograph.wire.cluster import ClusterClient, Topic, are_different, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, WireError
+from heliograph.wire.metadata import Topic, are_different, id_text
 from heliograph.wire.offsets import LATEST, list_offsets
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ from heliograph.model.partitions import MirrorPartition
 from heliograph.service.cycles import cycle_of
 from heliograph.service.events import FlowEvent, TopicEvent, emit
 from heliograph.service.flow_context import FlowContext
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import TOPIC_AUTHORIZATION_FAILED, BrokerError
+from heliograph.wire.metadata import Topic
 
 log = logging.getLogger(__name__)
 

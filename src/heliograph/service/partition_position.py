@@ -11,8 +11,9 @@ from heliograph.copy.survey import Survey, has_partition, survey
 from heliograph.model.flow import Flow, Policies
 from heliograph.model.intervals import Intervals
 from heliograph.model.partitions import MirrorPartition, TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from heliograph.model.internal_topics import COMMANDS, PROGRESS, STATUS, signals
 from heliograph.service.events import FlowEvent, emit
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.task_groups import raise_if_cancelled
-from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
 from heliograph.wire.following import Follower
+from heliograph.wire.metadata import Topic
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, own_topic, write
 

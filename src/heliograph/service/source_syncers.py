@@ -17,8 +17,8 @@ from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.events import FlowEvent, TopicEvent, emit
 from heliograph.service.flow_clients import FlowClients
 from heliograph.service.syncer_runner import Syncer
-from heliograph.wire.cluster import are_different, id_text
 from heliograph.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, WireError
+from heliograph.wire.metadata import are_different, id_text
 from heliograph.wire.offsets import LATEST, list_offsets
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from heliograph.service.flow_context import FlowContext
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.mirrors import Mirrors
 from heliograph.service.task_groups import raise_if_cancelled
-from heliograph.wire.cluster import Topic
 from heliograph.wire.errors import Fenced, WireError
+from heliograph.wire.metadata import Topic
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from kafka.protocol.producer import ProduceResponse
 
-from heliograph.wire.cluster import id_text
 from heliograph.wire.connection import Buffer, Connection, tags_end
+from heliograph.wire.metadata import id_text
 
 _PRODUCE = 0
 _BY_ID = 13

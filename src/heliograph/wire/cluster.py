@@ -6,11 +6,9 @@ request that any broker can answer goes to the next broker when one fails or sta
 
 import asyncio
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,47 +18,17 @@ from heliograph.model.connecting import CANONICAL_BOOTSTRAP_SERVERS
 from heliograph.model.flow import Cluster
 from heliograph.wire.connection import Connection
 from heliograph.wire.errors import Unreachable, WireError
+from heliograph.wire.metadata import BY_HAND, Metadata, decode, from_message
 from heliograph.wire.racing import AllFailed, first_success
 from heliograph.wire.reconnecting import ConnectAttempts
 from heliograph.wire.security.failures import SecurityFailure
 from heliograph.wire.sockets import canonical_servers
 
 T = TypeVar("T")
-NO_ID = uuid.UUID(int=0)
 # Seconds until the next address, or the next broker, is asked as well.
 _CONNECT_HEAD_START = 0.5
 _ANSWER_HEAD_START = 2.0
 _HEAVY_HEAD_START = 10.0  # for requests about all topics
-
-
-def id_text(topic_id: uuid.UUID) -> str:
-    """A topic id as internal topics hold it; empty where there is none."""
-    return topic_id.hex if topic_id.int else ""
-
-
-def are_different(topic_id: str, other_id: str) -> bool:
-    """Whether two ids belong to different topics. An empty id (brokers before 2.8) is never different."""
-    return bool(topic_id) and bool(other_id) and topic_id != other_id
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """Metadata of one topic. `id` is all zeros on brokers that have no topic ids (before 2.8)."""
-
-    name: str
-    id: uuid.UUID
-    internal: bool
-    leaders: dict[int, int]  # partition -> broker id; -1 where there is no leader now
-    error: int = 0
-    epochs: dict[int, int] = field(default_factory=dict)  # partition -> leader epoch; -1 on brokers before 2.1
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    brokers: dict[int, tuple[str, int]] = field(default_factory=dict)
-    controller: int = -1
-    cluster_id: str = ""
-    topics: dict[str, Topic] = field(default_factory=dict)
 
 
 class ClusterClient:
@@ -89,20 +57,17 @@ class ClusterClient:
         """Brokers, and leaders of the named topics (None: of all). Topics that do not exist carry an error."""
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        # Version 0 cannot ask for no topics, 4 is the first that can forbid creating them.
-        answer = await self.ask_any(
-            lambda connection: connection.request(request, newest=12, oldest=4),
-            is_heavy=topics is None,
-        )
-        self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-        self._controller = answer.controller_id
+
+        def ask(connection: Connection) -> Awaitable[Any]:
+            # Version 0 cannot ask for no topics, 4 is the first that can forbid creating them.
+            by_hand = decode if connection.knows(request.API_KEY, BY_HAND) else None
+            return connection.request(request, newest=BY_HAND, oldest=4, decode=by_hand)
+
+        answer = await self.ask_any(ask, is_heavy=topics is None)
+        metadata = answer if isinstance(answer, Metadata) else from_message(answer)
+        self.brokers, self._controller = metadata.brokers, metadata.controller
         self._refreshed_at = time.monotonic()
-        return Metadata(
-            self.brokers,
-            answer.controller_id,
-            answer.cluster_id or "",
-            {topic.name: _topic(topic) for topic in answer.topics if topic.name is not None},
-        )
+        return metadata
 
     async def ask_any(self, ask: Callable[[Connection], Awaitable[T]], is_heavy: bool = False) -> T:
         """Returns the answer to requests that any broker can answer, and that may be sent twice.
@@ -246,9 +211,3 @@ class ClusterClient:
             raise
         attempts.succeeded()
         return connection
-
-
-def _topic(topic: Any) -> Topic:
-    leaders = {part.partition_index: part.leader_id for part in topic.partitions}
-    epochs = {part.partition_index: part.leader_epoch for part in topic.partitions}
-    return Topic(topic.name, topic.topic_id or NO_ID, bool(topic.is_internal), leaders, topic.error_code, epochs)

@@ -15,10 +15,11 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire.acl_requests import READ, may
-from heliograph.wire.cluster import NO_ID, ClusterClient
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.connection import Connection
 from heliograph.wire.coordinators import GROUP, PAUSE, TRIES, coordinators
 from heliograph.wire.errors import COORDINATOR_MOVES, GROUP_AUTHORIZATION_FAILED, BrokerError, WireError, missing_right
+from heliograph.wire.metadata import NO_ID
 
 Answer = TypeVar("Answer")
 

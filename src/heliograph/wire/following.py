@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Callable
 
 from heliograph.wire.batches import split
-from heliograph.wire.cluster import NO_ID, ClusterClient
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, BrokerError, missing_right
 from heliograph.wire.fetch import READ_UNCOMMITTED, FetchPartition, Limits, fetch
+from heliograph.wire.metadata import NO_ID
 from heliograph.wire.records import Record, bounds, decode, own_topic
 
 _CHUNK = 1 << 20

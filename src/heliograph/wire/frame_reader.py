@@ -14,21 +14,21 @@ class FrameReader:
     def __init__(self, frame: memoryview, flexible: bool) -> None:
         self.frame = frame
         self._flexible = flexible
-        self._at = 0
+        self.at = 0
 
     def fields(self, layout: struct.Struct) -> tuple[int, ...]:
-        values = layout.unpack_from(self.frame, self._at)
-        self._at += layout.size
+        values = layout.unpack_from(self.frame, self.at)
+        self.at += layout.size
         return values
 
     def number(self, layout: struct.Struct) -> int:
         return int(self.fields(layout)[0])
 
     def view(self, size: int) -> memoryview:
-        if size > len(self.frame) - self._at:
-            raise ValueError(f"{size} bytes announced, only {len(self.frame) - self._at} left")
-        self._at += size
-        return self.frame[self._at - size : self._at]
+        if size > len(self.frame) - self.at:
+            raise ValueError(f"{size} bytes announced, only {len(self.frame) - self.at} left")
+        self.at += size
+        return self.frame[self.at - size : self.at]
 
     def length(self, layout: struct.Struct) -> int:
         """Of an array, a string or bytes; 0 for null."""
@@ -46,5 +46,5 @@ class FrameReader:
         return {self._varint(): self.view(self._varint()) for _ in range(self._varint())}
 
     def _varint(self) -> int:
-        value, self._at = read_uvarint(self.frame, self._at)
+        value, self.at = read_uvarint(self.frame, self.at)
         return value

@@ -9,8 +9,9 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from heliograph.model.partitions import TopicPartition
 from heliograph.wire import list_offsets_codec as codec
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import BrokerError, WireError
+from heliograph.wire.metadata import Topic
 
 EARLIEST = -2
 LATEST = -1

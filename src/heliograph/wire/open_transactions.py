@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from kafka.protocol.admin import DescribeProducersRequest
 
 from heliograph.model.partitions import TopicPartition
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import Topic
 from heliograph.wire.offsets import by_leader
 
 _ANSWER_TIMEOUT = 5.0

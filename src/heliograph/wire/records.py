@@ -12,9 +12,10 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from heliograph.wire.append import Appended, PartitionBatch, append
 from heliograph.wire.batches import Batch, split
-from heliograph.wire.cluster import ClusterClient, Topic
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import INVALID_TIMESTAMP, BrokerError, Unreachable, missing_right
 from heliograph.wire.fetch import FetchPartition, Limits, fetch
+from heliograph.wire.metadata import Topic
 from heliograph.wire.offsets import EARLIEST, LATEST, one_offset
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,9 @@ from heliograph.model.flow import MIB, Cluster, Flow, Policies, Reading, Writing
 from heliograph.model.internal_topics import ledger_topic, signals_topic
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.model.problems import Notice
-from heliograph.wire.cluster import ClusterClient, id_text
+from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.errors import WireError
+from heliograph.wire.metadata import id_text
 
 TOPIC, MIRROR = "t", "A.t"
 KEY = MirrorPartition(TOPIC, MIRROR, 0)
