@@ -11,6 +11,7 @@
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
+#   make bench-scaling   plots of cost against bytes, partitions and topics, below a quarter of an hour (ARGS="--only topics": one of them)
 #   make bench-joining   up to which size batches cost less to join than to append
 #   make flamegraph   where a lease's time goes: draws docs/pictures/flamegraph.svg anew
 #   make bench-tuning   one topic with several settings (ARGS="--mm2": MirrorMaker 2 as well)
@@ -35,7 +36,7 @@ AUDIT_TOOLS := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 PY_SPY := build/py-spy
 
 .DEFAULT_GOAL := help
-.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-members test-mm2-files test-without-numba schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning flamegraph soak faults audit clean
+.PHONY: help install check-python check-java demo check test test-kerberos test-keycloak test-members test-mm2-files test-without-numba schedules lint unit docs pictures lock bench bench-partitions bench-topics bench-offsets bench-ledger bench-joining bench-tuning bench-scaling flamegraph soak faults audit clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -151,6 +152,9 @@ bench-ledger: check-java $(STAMP) $(ARCHIVE)
 
 bench-tuning: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/tuning.py $(ARGS)
+
+bench-scaling: check-java $(STAMP) $(ARCHIVE)
+	@$(BIN)/python bench/scaling.py $(ARGS)
 
 bench-joining: check-java $(STAMP) $(ARCHIVE)
 	@$(BIN)/python bench/joining.py $(ARGS)

@@ -21,7 +21,7 @@ import franz_go
 import latency
 import measuring
 import report
-from clusters import Trouble, clear, client_of, create, started
+from clusters import Trouble, clear, started
 from logfiles import Survey
 from machine import environment
 from measuring import PATIENCE, Patience
@@ -30,17 +30,14 @@ from relay import relay
 from results import BOUND_TITLES, Bound, Copy, Limit, Results, Source
 from stage import Stage
 from tools import TOOLS, Kind, Tool, heliograph_with
-from workloads import WORKLOADS, Workload, produce_only, write
-from writers import write_small
+from workloads import WORKLOADS, Workload, produce_only, warm_up, write
 
-from heliograph.sandbox import SandboxCluster
 from heliograph.sandbox.processes import Processes
 from heliograph.wire.errors import WireError
 
 _REPORTS = Path(__file__).parent.parent / "docs" / "benchmarks"
 _LATENCY_TOOLS = ("heliograph", "franz-go", "mm2", "mm2-tuned")
 _QUICK_TOOLS = ("heliograph", "franz-go", "mm2", "mm2-tuned")
-_WARM_UP_PARTITIONS = 6
 
 
 @dataclass(frozen=True)
@@ -135,20 +132,9 @@ def shortest() -> Results:
 
 
 def _warm_up(stage: Stage, plan: Plan) -> None:
-    """A broker's JVM needs some millions of records to reach full speed."""
-    if not plan.warm_up:
-        return
-    _say("warming up the brokers")
-    for _ in range(2):
-        for cluster in (stage.pair.source, stage.pair.target):
-            asyncio.run(_fill(cluster, plan.warm_up))
-            asyncio.run(clear(cluster))
-
-
-async def _fill(cluster: SandboxCluster, records: int) -> None:
-    async with client_of(cluster) as client:
-        await create(client, "warm-up", _WARM_UP_PARTITIONS)
-        await write_small(client, "warm-up", _WARM_UP_PARTITIONS, records)
+    if plan.warm_up:
+        _say("warming up the brokers")
+        warm_up(stage.pair, plan.warm_up)
 
 
 def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> None:

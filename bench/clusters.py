@@ -31,10 +31,16 @@ HEAP_MB = 1024
 
 _LIST_OFFSETS = 2
 _LIST_OFFSETS_VERSION = 2
+_COUNT = struct.Struct(">i")
+_NAME_LENGTH = struct.Struct(">h")
 _PARTITION_ASKED = struct.Struct(">iq")
 _PARTITION_ANSWERED = struct.Struct(">ihqq")
 _TOPIC = 2  # resource type of a config
 _SET, _DELETE = 0, 1
+
+# Each partition has index files of 10 MB, sparse on most file systems but not in memory.
+MANY_PARTITIONS = {"log.index.size.max.bytes": "4096"}
+MANY_PARTITIONS_HEAP_MB = 2048
 
 _SETTINGS = {
     # Deleted files must be gone before the next run, not in the middle of it.
@@ -46,6 +52,9 @@ _SOURCE_SETTINGS = {"log.cleaner.dedupe.buffer.size": str(128 * 1024 * 1024), "l
 
 # Security also means ACLs in a sandbox. Here it means TLS only: other workloads run on the same brokers.
 _WITHOUT_ACLS = {"authorizer.class.name": ""}
+
+_PARTITIONS_AT_ONCE = 1000  # in one request to create topics
+_TOPICS_AT_ONCE = 200
 
 
 class Trouble(Exception):
@@ -74,15 +83,19 @@ def broker_spec(**spec: Any) -> ClusterSpec:
 
 
 @contextmanager
-def started(with_far_listener: bool = False, with_tls: bool = False) -> Iterator[tuple[Sandbox, Pair]]:
+def started(
+    with_far_listener: bool = False, with_tls: bool = False, many_partitions: bool = False
+) -> Iterator[tuple[Sandbox, Pair]]:
     """Both clusters for as long as the block lasts, in memory where there is /dev/shm, else on disk."""
     with _temporary_files_in(Path("/dev/shm")):
         sandbox = Sandbox()
     with sandbox:
         flags = (f"-Djava.io.tmpdir={sandbox.folder}",)
+        heap = MANY_PARTITIONS_HEAP_MB if many_partitions else HEAP_MB
+        settings = _SETTINGS | (MANY_PARTITIONS if many_partitions else {})
         specs = {
-            "source": broker_spec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS | _SOURCE_SETTINGS, jvm_flags=flags),
-            "target": broker_spec(heap_mb=HEAP_MB, gc="g1", settings=_SETTINGS, jvm_flags=flags),
+            "source": broker_spec(heap_mb=heap, gc="g1", settings=settings | _SOURCE_SETTINGS, jvm_flags=flags),
+            "target": broker_spec(heap_mb=heap, gc="g1", settings=settings, jvm_flags=flags),
         }
         if with_tls:
             specs = {alias: _with_tls(spec) for alias, spec in specs.items()}
@@ -129,8 +142,8 @@ def client_for(cluster: SandboxCluster, timeout: float = 30.0) -> ClusterClient:
 
 
 @asynccontextmanager
-async def client_of(cluster: SandboxCluster) -> AsyncIterator[ClusterClient]:
-    client = client_for(cluster)
+async def client_of(cluster: SandboxCluster, timeout: float = 30.0) -> AsyncIterator[ClusterClient]:
+    client = client_for(cluster, timeout)
     try:
         await client.connect()
         yield client
@@ -142,18 +155,33 @@ async def create(
     client: ClusterClient, topic: str, partitions: int, configs: Sequence[tuple[str, str]] = (), timeout: float = 60
 ) -> None:
     """A new topic, ready to be written to."""
-    outcome = await create_topics(client, [NewTopic(topic, partitions, 1, tuple(configs))])
-    if (error := outcome[topic]) is not None:
-        raise Trouble(f"topic {topic} cannot be created: {error}")
-    places = [(topic, partition) for partition in range(partitions)]
+    await create_many(client, [topic], partitions, configs, timeout)
+
+
+async def create_many(
+    client: ClusterClient,
+    topics: Sequence[str],
+    partitions: int,
+    configs: Sequence[tuple[str, str]] = (),
+    timeout: float = 60,
+) -> None:
+    """New topics with as many partitions each, ready to be written to."""
+    at_once = min(_TOPICS_AT_ONCE, max(1, _PARTITIONS_AT_ONCE // partitions))
+    for start in range(0, len(topics), at_once):
+        some = [NewTopic(topic, partitions, 1, tuple(configs)) for topic in topics[start : start + at_once]]
+        for topic, error in (await create_topics(client, some)).items():
+            if error is not None:
+                raise Trouble(f"topic {topic} cannot be created: {error}")
+    places = [(topic, partition) for topic in topics for partition in range(partitions)]
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        topics = (await client.metadata([topic])).topics
-        offsets = await list_offsets(client, topics, places, LATEST, False)
-        if all(isinstance(offset, int) for offset in offsets.values()):
+        known = (await client.metadata(topics)).topics
+        offsets = await list_offsets(client, known, places, LATEST, False)
+        missing = {topic for (topic, _), offset in offsets.items() if not isinstance(offset, int)}
+        if not missing:
             return
         await asyncio.sleep(0.05)
-    raise Trouble(f"topic {topic} has no leaders {timeout:g} s after it was created")
+    raise Trouble(f"topic {min(missing)} has no leaders {timeout:g} s after it was created")
 
 
 async def alter(client: ClusterClient, topic: str, changes: Mapping[str, str | None]) -> None:
@@ -191,25 +219,33 @@ def _doomed(folder: str, keep: Collection[str]) -> bool:
 
 
 class Ends:
-    """The end offsets of one topic's partitions, 0 for those that do not exist.
+    """The end offsets of the partitions of topics with as many each, 0 for those that do not exist.
 
-    The request is encoded once and the answer read with two calls: asking for a thousand partitions fifty times a
-    second must not take CPU time from what is measured.
+    The request is encoded once and the answer of a topic read with two calls: asking for a thousand partitions fifty
+    times a second must not take CPU time from what is measured.
     """
 
-    def __init__(self, connection: Connection, topic: str, partitions: int, committed: bool = False) -> None:
-        name = topic.encode()
+    def __init__(self, connection: Connection, topics: Sequence[str], partitions: int, committed: bool = False) -> None:
         self._connection = connection
-        self._at = 4 + 4 + 2 + len(name) + 4  # throttle time, topics, the name, partitions
-        self._request = b"".join(
-            [
-                struct.pack(f">ibih{len(name)}si", -1, int(committed), 1, len(name), name, partitions),
-                *(_PARTITION_ASKED.pack(partition, LATEST) for partition in range(partitions)),
-            ]
-        )
+        asked = b"".join(_PARTITION_ASKED.pack(partition, LATEST) for partition in range(partitions))
+        parts = [struct.pack(">ibi", -1, int(committed), len(topics))]
+        for name in (topic.encode() for topic in topics):
+            parts += [struct.pack(f">h{len(name)}si", len(name), name, partitions), asked]
+        self._request = b"".join(parts)
 
     async def total(self) -> int:
         return sum(await self._connection.send_parts(_LIST_OFFSETS, _LIST_OFFSETS_VERSION, [self._request], self._read))
 
     def _read(self, frame: memoryview) -> list[int]:
-        return [max(0, offset) for _, _, _, offset in _PARTITION_ANSWERED.iter_unpack(frame[self._at :])]
+        offsets: list[int] = []
+        (topics,) = _COUNT.unpack_from(frame, _COUNT.size)  # after the throttle time
+        at = 2 * _COUNT.size
+        for _ in range(topics):
+            (name,) = _NAME_LENGTH.unpack_from(frame, at)
+            at += _NAME_LENGTH.size + name
+            (partitions,) = _COUNT.unpack_from(frame, at)
+            at += _COUNT.size
+            end = at + partitions * _PARTITION_ANSWERED.size
+            offsets += [max(0, offset) for _, _, _, offset in _PARTITION_ANSWERED.iter_unpack(frame[at:end])]
+            at = end
+        return offsets

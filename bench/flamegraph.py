@@ -54,7 +54,7 @@ async def _until_it_copies(run: Run, partitions: int) -> None:
     began = time.monotonic()
     (mirror,) = run.mirrors
     async with client_of(mirror.cluster) as client:
-        ends = Ends(await client.connection(BROKER), mirror.topic, partitions)
+        ends = Ends(await client.connection(BROKER), [mirror.topic], partitions)
         while not await ends.total():
             run.check()
             if time.monotonic() - began > _PATIENCE:

@@ -92,7 +92,7 @@ async def _delays(stage: Stage, run: Run, mirror: str, rate: int, seconds: float
 
 async def _until_ready(target: ClusterClient, run: Run, mirror: str, patience: Patience) -> None:
     """Waits until the tool has copied the seed records."""
-    ends = Ends(await target.connection(BROKER), mirror, _PARTITIONS)
+    ends = Ends(await target.connection(BROKER), [mirror], _PARTITIONS)
     deadline = time.monotonic() + patience.start
     while (end := await ends.total()) < _SEED_RECORDS:
         run.check()

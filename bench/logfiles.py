@@ -6,7 +6,7 @@ would see, without markers and batches of aborted transactions.
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -34,17 +34,23 @@ class Survey:
 
 
 def survey(data: Path, topic: str) -> Survey:
-    """All partitions of a topic in a broker's data folder.
+    """All partitions of a topic in a broker's data folder."""
+    return surveys(data, [topic])[topic]
+
+
+def surveys(data: Path, topics: Iterable[str]) -> dict[str, Survey]:
+    """All partitions of each of several topics.
 
     The cleaner may replace a segment while it is being read: then everything is read again.
     """
     while True:
-        total = Survey()
+        totals = {topic: Survey() for topic in topics}
         try:
-            for folder in data.glob(f"{topic}-*"):
-                if folder.name.removeprefix(f"{topic}-").isdigit():
-                    total.add(_partition(folder))
-            return total
+            for folder in data.iterdir():
+                topic, _, partition = folder.name.rpartition("-")
+                if topic in totals and partition.isdigit():
+                    totals[topic].add(_partition(folder))
+            return totals
         except FileNotFoundError:
             continue
 

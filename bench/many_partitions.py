@@ -17,24 +17,23 @@ import time
 from pathlib import Path
 
 import psutil
-from clusters import broker_spec, client_for
+from clusters import MANY_PARTITIONS, MANY_PARTITIONS_HEAP_MB, broker_spec, client_for, create_many
+from processes import Tree
 
 from heliograph.sandbox import Sandbox, SandboxCluster
 from heliograph.wire.append import PartitionBatch, append
 from heliograph.wire.offsets import LATEST, list_offsets
 from heliograph.wire.records import Record, encode
-from heliograph.wire.topic_requests import NewTopic, create_topics
 
 PER_TOPIC = 100
 _PATIENCE = 120.0
+_SMALLER_HEAP_MB = 1280  # of each of several brokers
 
 
 async def _create(cluster: SandboxCluster, topics: int) -> None:
     client = client_for(cluster, _PATIENCE)
     await client.connect()
-    for number in range(topics):
-        outcome = await create_topics(client, [NewTopic(f"many-{number}", PER_TOPIC, 1)])
-        assert not any(outcome.values()), outcome
+    await create_many(client, [f"many-{number}" for number in range(topics)], PER_TOPIC, timeout=_PATIENCE)
     client.close()
 
 
@@ -79,17 +78,9 @@ class Probe:
         self._target.close()
 
 
-def _family(process: psutil.Process) -> list[psutil.Process]:
-    return [process, *process.children(recursive=True)]
-
-
-def _cpu(process: psutil.Process) -> float:
-    return sum(sum(member.cpu_times()[:2]) for member in _family(process))
-
-
 def _python_memory(process: psutil.Process) -> dict[str, int]:
     memory: dict[str, int] = {}
-    for member in _family(process):
+    for member in (process, *process.children(recursive=True)):
         kind = "Spark's JVM" if "java" in member.name() else "Python"
         memory[kind] = memory.get(kind, 0) + member.memory_full_info().pss
     return memory
@@ -153,19 +144,20 @@ async def _measure(
 
 
 async def _steady(probe: Probe, process: psutil.Process, topics: int, seconds: float, settle: float) -> None:
+    tree = Tree([process.pid])
     await asyncio.sleep(settle)
-    began, cpu = time.monotonic(), _cpu(process)
+    began, cpu = time.monotonic(), tree.cpu()
     await asyncio.sleep(seconds / 2)
-    spent = (_cpu(process) - cpu) / (time.monotonic() - began)
+    spent = (tree.cpu() - cpu) / (time.monotonic() - began)
     _say(f"idle, {seconds / 2:.0f} s: {spent:.1%} of one core")
-    began, cpu = time.monotonic(), _cpu(process)
+    began, cpu = time.monotonic(), tree.cpu()
     took = []
     number = 0
     while time.monotonic() - began < seconds:
         number += 1
         took.append(await probe.arrival(f"many-{number * 7 % topics}", number * 13 % PER_TOPIC, 60.0))
         await asyncio.sleep(0.2)
-    spent = (_cpu(process) - cpu) / (time.monotonic() - began)
+    spent = (tree.cpu() - cpu) / (time.monotonic() - began)
     memory = ", ".join(f"{kind} {size / 2**20:.0f} MB" for kind, size in _python_memory(process).items())
     _say(f"steady, 5 records per second to changing partitions, {seconds:.0f} s: {spent:.1%} of one core; {memory}")
     middle, worst = statistics.median(took), sorted(took)[int(len(took) * 0.99)]
@@ -178,18 +170,14 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=1, help="Starts with existing mirrors.")
     parser.add_argument("--seconds", type=float, default=60.0, help="How long records are written; 0: not at all.")
     parser.add_argument("--settle", type=float, default=25.0, help="Seconds before that: past the first lease.")
-    parser.add_argument(
-        "--brokers", type=int, default=1, help="Of each cluster; one holds some 12 000 partitions."
-    )
+    parser.add_argument("--brokers", type=int, default=1, help="Of each cluster; one holds some 12 000 partitions.")
     options = parser.parse_args()
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
-    # Each partition has index files of 10 MB, sparse on most file systems but not in memory.
-    settings = {"log.index.size.max.bytes": "4096"}
     try:
         with Sandbox(folder) as sandbox:
-            heap = 2048 if options.brokers == 1 else 1280
-            spec = broker_spec(brokers=options.brokers, heap_mb=heap, gc="g1", settings=settings)
+            heap = MANY_PARTITIONS_HEAP_MB if options.brokers == 1 else _SMALLER_HEAP_MB
+            spec = broker_spec(brokers=options.brokers, heap_mb=heap, gc="g1", settings=MANY_PARTITIONS)
             source, target = sandbox.start({"source": spec, "target": spec})
             topics = max(1, options.partitions // PER_TOPIC)
             amounts = topics, options.starts, options.seconds, options.settle

@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import replace
 
-from clusters import client_for
+from clusters import client_for, create_many
 
 from heliograph.control.internal_topic_setup import ensure_internal_topics
 from heliograph.control.topic_sync import sync_topics
@@ -19,10 +19,9 @@ from heliograph.sandbox import ClusterSpec, Sandbox, SandboxCluster
 from heliograph.service.flow_syncers import FlowSyncers
 from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.consumer_groups import Committed, commit_offsets, committed_offsets
-from heliograph.wire.topic_requests import NewTopic, change_configs, create_topics
+from heliograph.wire.topic_requests import change_configs
 
 _PATIENCE = 120.0
-_AT_ONCE = 200
 
 
 def _cluster(alias: str, sandbox: SandboxCluster) -> Cluster:
@@ -35,12 +34,7 @@ async def _measure(flow: Flow, topics: int, groups: int) -> None:
     # The first request about a group makes a broker create __consumer_offsets; here it need not wait for other topics.
     await committed_offsets(source, ["group-0"])
     await committed_offsets(target, ["group-0"])
-    for start in range(0, topics, _AT_ONCE):
-        some = [NewTopic(f"many-{number}", 1, 1) for number in range(start, min(start + _AT_ONCE, topics))]
-        outcome = await create_topics(source, some)
-        assert not any(outcome.values()), outcome
-    while sum(name.startswith("many-") for name in (await source.metadata(None)).topics) < topics:
-        await asyncio.sleep(0.5)  # a broker learns of new topics a little later
+    await create_many(source, [f"many-{number}" for number in range(topics)], 1, timeout=_PATIENCE)
     positions = {f"group-{number}": {(f"many-{number % topics}", 0): Committed(0)} for number in range(groups)}
     refused = {str(error) for error in (await commit_offsets(source, positions)).values() if error is not None}
     assert not refused, refused

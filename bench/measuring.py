@@ -1,4 +1,4 @@
-"""One copy, measured: from the first record in the mirror to the last.
+"""One copy, measured: from the first record in the mirror to the last, or from a moment at which the mirror is behind.
 
 Progress is read from the end offsets of the mirror's partitions. These are not the number of records: a tool that
 writes in transactions leaves markers, too. A copy is complete when the ends have reached the expected value, have not
@@ -8,18 +8,22 @@ last move of the ends.
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from clusters import BROKER, Ends, client_of, data
-from logfiles import Survey, survey
+from logfiles import Survey, surveys
 from processes import Machine, Tree
 from results import Copy
-from stage import Mirror, Run, Stage, ToolFailed, running
+from stage import Run, Stage, ToolFailed, by_cluster, running
 from tools import Tool, without_effect
 from workloads import Workload
 
+from heliograph.sandbox import SandboxCluster
+
 POLL = 0.02
+_ASKING = 0.2  # the share of the time in which brokers may be asked for the ends of very many partitions
 _SETTLED = 1.0
 _LOOK_EVERY = 1.0
 
@@ -63,6 +67,39 @@ def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: i
     return result
 
 
+def catch_up(
+    stage: Stage,
+    run: Run,
+    partitions: int,
+    write: Callable[[], Survey],
+    before: Survey,
+    result: Copy,
+    patience: Patience,
+) -> tuple[Copy, Survey]:
+    """Measures a tool that has copied everything, and is frozen while more is written: from then to the last record.
+
+    Unlike `copy`, this counts all records, and nothing of the start. Writing must not take longer than a lease lasts.
+    `before` and what `write` returns are what the source holds; the latter is returned, too.
+    """
+    with run.frozen():
+        after = write()
+        watch = Watch(stage, run, partitions, after.visible, patience, before.visible)
+        thawed = watch.sight(time.monotonic(), before.visible)
+    sights = asyncio.run(watch.until_complete())
+    return _result(result, [thawed, *sights], after, watch), after
+
+
+def idle(run: Run, settle: float, seconds: float) -> float:
+    """The share of one core that a tool takes without anything to copy, some seconds after it has copied something."""
+    time.sleep(settle)
+    began, cpu = time.monotonic(), run.tree.cpu()
+    while (passed := time.monotonic() - began) < seconds:
+        time.sleep(min(_LOOK_EVERY, seconds - passed))
+        run.check()
+        spent = run.tree.cpu() - cpu  # often: the last work of processes that end is not seen
+    return spent / (time.monotonic() - began)
+
+
 def _result(result: Copy, sights: list[Sight], source: Survey, watch: "Watch") -> Copy:
     first, last = sights[0], sights[-1]
     records = max(0, source.visible - first.end)
@@ -88,7 +125,9 @@ def _result(result: Copy, sights: list[Sight], source: Survey, watch: "Watch") -
 
 
 class Watch:
-    def __init__(self, stage: Stage, run: Run, partitions: int, goal: int, patience: Patience) -> None:
+    """The ends of a tool's mirrors, from `before` to `goal`. Each mirror has as many partitions."""
+
+    def __init__(self, stage: Stage, run: Run, partitions: int, goal: int, patience: Patience, before: int = 0) -> None:
         self.began = time.monotonic()
         self.peak_memory = 0
         self.visible = 0
@@ -97,6 +136,7 @@ class Watch:
         self._run = run
         self._partitions = partitions
         self._goal = goal
+        self._before = before
         self._patience = patience
         self._looked = 0.0
 
@@ -105,33 +145,35 @@ class Watch:
         sights: list[Sight] = []
         counted_at = -1  # the end at which the records were last counted
         async with AsyncExitStack() as clients:
-            ends = [await self._ends(clients, mirror) for mirror in self._run.mirrors]
+            ends = [await self._ends(clients, *mirrors) for mirrors in by_cluster(self._run.mirrors)]
             while True:
+                asked = time.monotonic()
                 end = sum([await mirror_ends.total() for mirror_ends in ends])
                 now = time.monotonic()
-                if end > 0 and not sights:
+                if end > self._before and not sights:
                     self._run.tree.refresh()
-                if end > (sights[-1].end if sights else 0):
-                    sights.append(self._sight(now, end))
+                if end > (sights[-1].end if sights else self._before):
+                    sights.append(self.sight(now, end))
                 still = now - (sights[-1].time if sights else self.began)
                 if end >= self._goal and still > _SETTLED and end != counted_at:
                     counted_at = end
                     if self._is_complete():
                         return sights
                 self._look(now, still, end)
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(max(POLL, (now - asked) / _ASKING))
 
-    async def _ends(self, clients: AsyncExitStack, mirror: Mirror) -> Ends:
-        client = await clients.enter_async_context(client_of(mirror.cluster))
-        return Ends(await client.connection(BROKER), mirror.topic, self._partitions)
+    async def _ends(self, clients: AsyncExitStack, cluster: SandboxCluster, mirrors: list[str]) -> Ends:
+        client = await clients.enter_async_context(client_of(cluster))
+        return Ends(await client.connection(BROKER), mirrors, self._partitions)
 
     def _is_complete(self) -> bool:
-        """Whether each mirror has its share: with two of them, the sources are the same."""
-        visible = [survey(data(mirror.cluster), mirror.topic).visible for mirror in self._run.mirrors]
+        """Whether each mirror has its share: with several of them, the sources are the same."""
+        counted = [surveys(data(cluster), mirrors) for cluster, mirrors in by_cluster(self._run.mirrors)]
+        visible = [survey.visible for of_cluster in counted for survey in of_cluster.values()]
         self.visible = sum(visible)
         return all(records >= self._goal / len(visible) for records in visible)
 
-    def _sight(self, now: float, end: int) -> Sight:
+    def sight(self, now: float, end: int) -> Sight:
         bench = time.process_time() + self._proxy.cpu()
         return Sight(now, end, self._run.tree.cpu(), self._brokers.cpu(), bench, Machine.now())
 

@@ -53,14 +53,15 @@ def incompressible_batches(per_batch: int, different: int = DIFFERENT) -> list[b
 
 
 def ten_kilobyte_batches(per_batch: int, different: int = DIFFERENT) -> list[bytes]:
-    return _random_batches(10 * 1024, per_batch, different)
+    return random_batches(10 * 1024, per_batch, different)
 
 
 def megabyte_batches(per_batch: int, different: int = DIFFERENT) -> list[bytes]:
-    return _random_batches(1024 * 1024, per_batch, different)
+    return random_batches(1024 * 1024, per_batch, different)
 
 
-def _random_batches(size: int, per_batch: int, different: int) -> list[bytes]:
+def random_batches(size: int, per_batch: int, different: int = DIFFERENT) -> list[bytes]:
+    """Batches of values that nothing compresses."""
     chance, time_ms = random.Random(5), now()
     return [
         encode(Record(0, time_ms, None, chance.randbytes(size)) for _ in range(per_batch)) for _ in range(different)

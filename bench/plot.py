@@ -4,6 +4,7 @@ Each panel has a scale of its own, as what is hard differs between workloads. Co
 setting.
 """
 
+from collections.abc import Mapping
 from html import escape
 
 from results import BOUND_TITLES, Bound, Results
@@ -15,20 +16,35 @@ _BAR = 18
 _GAP = 6
 _TITLE = 40
 
-_STYLE = """
-text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-.title { font-weight: 600 }
-.failed { fill: #b42318 }
-.axis { stroke: #8c959f }
-.heliograph { fill: #d97706 } .heliograph-2 { fill: #f2b35e } .franz-go { fill: #6b8f71 }
-.mm2 { fill: #8aa4c8 } .mm2-tuned { fill: #5b7fb5 } .mm2-eos { fill: #34568b }
-.limit { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .failed { fill: #ff7b72 }
-  .heliograph { fill: #f59e0b } .heliograph-2 { fill: #b9802c } .franz-go { fill: #8fb996 }
-  .mm2 { fill: #a8bede } .mm2-tuned { fill: #7a9ccf } .mm2-eos { fill: #5577ad }
+# In light and in dark.
+_COLOURS = {
+    "heliograph": ("#d97706", "#f59e0b"),
+    "heliograph-2": ("#f2b35e", "#b9802c"),
+    "franz-go": ("#6b8f71", "#8fb996"),
+    "mm2": ("#8aa4c8", "#a8bede"),
+    "mm2-tuned": ("#5b7fb5", "#7a9ccf"),
+    "mm2-eos": ("#34568b", "#5577ad"),
 }
+
+
+def style(colours: Mapping[str, tuple[str, str]], painted: str, more: str = "") -> str:
+    """A style sheet: texts, axes, and a class for each colour, which sets the property `painted`."""
+    light, dark = (" ".join(f".{name} {{ {painted}: {pair[at]} }}" for name, pair in colours.items()) for at in (0, 1))
+    return f"""
+text {{ font: 13px system-ui, sans-serif; fill: #1f2328 }}
+.title {{ font-weight: 600 }}
+.failed {{ fill: #b42318 }}
+.axis {{ stroke: #8c959f }}
+{light}
+{more}
+@media (prefers-color-scheme: dark) {{
+  text {{ fill: #e6edf3 }} .failed {{ fill: #ff7b72 }}
+  {dark}
+}}
 """
+
+
+_STYLE = style(_COLOURS, "fill", ".limit { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }")
 
 # What a bar stands for: style, label, records per second or None where all rounds failed.
 _Bar = tuple[str, str, float | None]

@@ -3,7 +3,7 @@
 import dataclasses
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def text(results: Results, plot_file: str | None = None) -> str:
     """The whole report. The plot is shown if a file is named."""
     parts = [
         f"# Benchmark of {datetime.date.today().isoformat()}",
-        _environment(results),
+        environment(results.environment, results.seconds, results.steal),
         "## Reproduce\n\n`make bench`, or `.venv/bin/python bench/bench.py --help` for parts of it.",
         f"![records per second]({plot_file})" if plot_file else "",
         _failures(results),
@@ -83,14 +83,17 @@ def write(results: Results, file: Path) -> list[Path]:
     return [file, picture, raw]
 
 
-def _environment(results: Results) -> str:
-    rows = [[name, value] for name, value in results.environment.items()]
-    rows.append(["took", f"{results.seconds / 60:.1f} minutes; {results.steal:.1%} of the cores went to other guests"])
-    return "## Environment\n\n" + _table(["", ""], rows)
+def environment(known: Mapping[str, str], seconds: float, steal: float) -> str:
+    rows = [[name, value] for name, value in known.items()]
+    rows.append(["took", f"{seconds / 60:.1f} minutes; {steal:.1%} of the cores went to other guests"])
+    return "## Environment\n\n" + table(["", ""], rows)
 
 
 def _failures(results: Results) -> str:
-    failures = results.failures()
+    return failure_list(results.failures())
+
+
+def failure_list(failures: Sequence[str]) -> str:
     if not failures:
         return ""
     return "\n".join(["## Failures", "", *(f"- {_cell(failure)}" for failure in failures)])
@@ -110,7 +113,7 @@ def _overview(results: Results) -> str:
         if results.limits:
             row.append(_part(ours, results.limit(source.workload, Bound.RELAY), "{:.0%}"))
         rows.append(row)
-    return "\n\n".join(["## Overview", _OVERVIEW, _table(head, rows)]) if rows else ""
+    return "\n\n".join(["## Overview", _OVERVIEW, table(head, rows)]) if rows else ""
 
 
 def _pair(results: Results, workload: int, tool: str) -> str:
@@ -120,7 +123,7 @@ def _pair(results: Results, workload: int, tool: str) -> str:
     if rate is None:
         return "**failed**"
     cpu = results.median(workload, tool, lambda copy: copy.mirror_cpu_per_million)
-    return f"{_thousands(rate)}, {_cores(cpu or 0.0)}"
+    return f"{thousands(rate)}, {cores(cpu or 0.0)}"
 
 
 def _part(ours: float | None, other: float | None, form: str) -> str:
@@ -147,7 +150,7 @@ def _workload(results: Results, source: Source) -> str:
     parts = [
         f"## {source.workload}. {source.name[:1].upper()}{source.name[1:]}",
         f"{source.about}: {facts}.",
-        _table(head, rows),
+        table(head, rows),
     ]
     if shares := _shares(results, source.workload):
         parts.append(shares)
@@ -162,7 +165,7 @@ def _limit_row(results: Results, source: Source, bound: Bound) -> list[str]:
     if bound is not Bound.PRODUCE_LARGE:  # its batches have another size than the source's
         megabytes = f"{(median(limit.rate for limit in limits) or 0.0) * source.size / source.records / 1e6:,.1f}"
     rate, cpu = [limit.rate for limit in limits], [limit.cpu_per_million for limit in limits]
-    return [f"*{BOUND_TITLES[bound]}*", _spread(rate, _thousands), "", megabytes, _spread(cpu, _cores), "", ""]
+    return [f"*{BOUND_TITLES[bound]}*", spread(rate, thousands), "", megabytes, spread(cpu, cores), "", ""]
 
 
 def _shares(results: Results, workload: int) -> str:
@@ -188,11 +191,11 @@ def _cells(runs: list[Copy]) -> Iterator[str]:
         yield from [""] * 5
         return
     note = f" **{len(bad)} of {len(runs)} rounds failed**" if bad else ""
-    yield _spread([run.rate for run in good], _thousands) + note
-    yield _middle(good, lambda run: run.late_rate, _thousands)
+    yield spread([run.rate for run in good], thousands) + note
+    yield _middle(good, lambda run: run.late_rate, thousands)
     yield _middle(good, lambda run: run.bytes_rate / 1e6, "{:,.1f}".format)
-    yield _spread([run.mirror_cpu_per_million for run in good], _cores)
-    yield _spread([run.broker_cpu_per_million for run in good], _cores)
+    yield spread([run.mirror_cpu_per_million for run in good], cores)
+    yield spread([run.broker_cpu_per_million for run in good], cores)
     yield _middle(good, lambda run: run.peak_memory / 2**20, "{:,.0f}".format)
 
 
@@ -205,7 +208,7 @@ def _ratios(results: Results) -> str:
         for source in results.sources
     ]
     head = ["", *(results.titles[key] for key in others)]
-    return "\n\n".join(["## Heliograph to the others", _RATIOS, _table(head, rows)])
+    return "\n\n".join(["## Heliograph to the others", _RATIOS, table(head, rows)])
 
 
 def _ratio(results: Results, workload: int, other: str) -> str:
@@ -232,7 +235,7 @@ def _latency(results: Results) -> str:
         f"Records of 100 bytes at a fixed rate over 6 partitions for {results.latency_seconds:g} s, from the "
         "producer's sending to the answer that a reader of the mirror gets, in milliseconds."
     )
-    return "\n\n".join(["## Latency", intro, _table(["records/s", "", "p50", "p99", "worst"], rows)])
+    return "\n\n".join(["## Latency", intro, table(["records/s", "", "p50", "p99", "worst"], rows)])
 
 
 def _latency_cells(runs: list[Latency]) -> list[str]:
@@ -242,9 +245,9 @@ def _latency_cells(runs: list[Latency]) -> list[str]:
     note = f" **{len(runs) - len(good)} of {len(runs)} rounds failed**" if len(good) < len(runs) else ""
     form = "{:,.1f}".format
     return [
-        _spread([run.p50 for run in good], form) + note,
-        _spread([run.p99 for run in good], form),
-        _spread([run.worst for run in good], form),
+        spread([run.p50 for run in good], form) + note,
+        spread([run.p99 for run in good], form),
+        spread([run.worst for run in good], form),
     ]
 
 
@@ -253,7 +256,7 @@ def _all_runs(results: Results) -> str:
     rows = [
         [str(copy.workload), results.titles[copy.tool], str(copy.round), *_run_cells(copy)] for copy in results.copies
     ]
-    return "## All runs\n\n" + _table(head, rows) if rows else ""
+    return "## All runs\n\n" + table(head, rows) if rows else ""
 
 
 def _run_cells(copy: Copy) -> list[str]:
@@ -261,8 +264,8 @@ def _run_cells(copy: Copy) -> list[str]:
         return ["", "", "", "", "failed"]
     surplus = f"{copy.surplus:,} records too many" if copy.surplus else ""
     return [
-        _thousands(copy.rate),
-        _cores(copy.mirror_cpu_per_million),
+        thousands(copy.rate),
+        cores(copy.mirror_cpu_per_million),
         f"{copy.steal:.1%}",
         f"{copy.others:.1%}",
         surplus,
@@ -273,18 +276,18 @@ def _middle(runs: list[Copy], value: Callable[[Copy], float], form: Callable[[fl
     return form(median(value(run) for run in runs) or 0.0)
 
 
-def _spread(values: list[float], form: Callable[[float], str]) -> str:
+def spread(values: list[float], form: Callable[[float], str]) -> str:
     middle = form(median(values) or 0.0)
     return middle if len(values) == 1 else f"{middle} ({form(min(values))} to {form(max(values))})"
 
 
-def _thousands(number: float) -> str:
+def thousands(number: float) -> str:
     if not number:
         return "too short to tell"
     return f"{number / 1000:,.0f} k" if number >= 10_000 else f"{number:,.0f}"
 
 
-def _cores(seconds: float) -> str:
+def cores(seconds: float) -> str:
     return f"{seconds:.2f}" if seconds < 100 else f"{seconds:,.0f}"
 
 
@@ -292,6 +295,6 @@ def _cell(words: str) -> str:
     return words.replace("|", "/").replace("\n", " ")
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -61,6 +61,10 @@ class Copy:
         return self.mirror_cpu / self.records * 1e6 if self.records else 0.0
 
     @property
+    def mirror_cpu_per_gigabyte(self) -> float:
+        return self.mirror_cpu / self.size * 1e9 if self.size else 0.0
+
+    @property
     def broker_cpu_per_million(self) -> float:
         return self.broker_cpu / self.records * 1e6 if self.records else 0.0
 

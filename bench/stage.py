@@ -68,6 +68,14 @@ class Mirror:
     topic: str
 
 
+def by_cluster(mirrors: Sequence[Mirror]) -> list[tuple[SandboxCluster, list[str]]]:
+    """The mirrors' names, for each cluster that has any."""
+    clusters = {id(mirror.cluster): mirror.cluster for mirror in mirrors}
+    return [
+        (cluster, [mirror.topic for mirror in mirrors if mirror.cluster is cluster]) for cluster in clusters.values()
+    ]
+
+
 class Run:
     """One process of a tool with its children, and its log."""
 
@@ -97,6 +105,18 @@ class Run:
         text = re.sub(r"(?:file:)?/[\w.+~-]+(?:/[\w.+~-]+)+", "<path>", text)
         return re.sub(r"(?:localhost|\d+\.\d+\.\d+\.\d+)(?::\d+)?", "<address>", text)[:_LINE_LENGTH]
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """None of its processes runs for as long as the block lasts."""
+        pids = self.tree.pids()
+        for pid in pids:
+            _signal(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                _signal(pid, signal.SIGCONT)
+
     def stop(self) -> None:
         """Asks the tool to end, and kills it with all its children if it does not."""
         pids = self.tree.pids()
@@ -104,16 +124,23 @@ class Run:
         if self._processes.wait(self._name, _STOP_WITHIN) is not None:
             return
         for pid in pids:
-            _kill(pid)
+            _signal(pid, signal.SIGKILL)
         self._processes.wait(self._name, _STOP_WITHIN)
         for left in Path(tempfile.gettempdir()).glob(f"heliograph-run-{self._pid}-*"):
             shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager
-def running(stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str) -> Iterator[Run]:
-    """A tool that mirrors a workload's topic, for as long as the block lasts."""
+def running(
+    stage: Stage, tool: Tool, alias: str, workload: Workload, topic: str, topics: Sequence[str] = ()
+) -> Iterator[Run]:
+    """A tool that mirrors a workload's topic, for as long as the block lasts.
+
+    With `topics`, all of them, and `topic` is the pattern that their names have.
+    """
     flows, mirrors = _flows(stage, alias, workload, topic)
+    if topics:
+        mirrors = [Mirror(stage.pair.target, f"{alias}.{name}") for name in topics]
     if tool.kind is Kind.FRANZ_GO:
         for mirror in mirrors:
             asyncio.run(_create_mirror(mirror, workload))
@@ -156,6 +183,6 @@ async def _create_mirror(mirror: Mirror, workload: Workload) -> None:
         await create(client, mirror.topic, workload.partitions, [("max.message.bytes", str(size))] if size else ())
 
 
-def _kill(pid: int) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)

@@ -32,7 +32,7 @@ async def write_transactions(client: ClusterClient, topic: str, partitions: int,
     numbers = iter(range(max(_ABORT_EVERY, records // (_BATCHES * PER_BATCH))))
     await asyncio.gather(*(_produce(client, f"bench-{n}", topic, partitions, numbers) for n in range(_PRODUCERS)))
     connection = await client.connection(BROKER)
-    everything, committed = Ends(connection, topic, partitions), Ends(connection, topic, partitions, committed=True)
+    everything, committed = Ends(connection, [topic], partitions), Ends(connection, [topic], partitions, committed=True)
     while await committed.total() < await everything.total():  # the last markers are under way
         await asyncio.sleep(0.05)
     return time.monotonic() - began

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clusters import Trouble, alter, client_of, create, data
+from clusters import Pair, Trouble, alter, clear, client_of, create, data
 from logfiles import Survey, survey
 from payloads import (
     PER_BATCH,
@@ -22,12 +22,13 @@ from payloads import (
 )
 from producing import append_all
 from transactions import write_transactions
-from writers import SEGMENT_MS, Write, evenly, write_compacted, write_evenly, write_skewed, write_thin
+from writers import SEGMENT_MS, Write, evenly, write_compacted, write_evenly, write_skewed, write_small, write_thin
 
 from heliograph.sandbox import SandboxCluster
 
 ROUND_TRIP = 0.1
 
+_WARM_UP_PARTITIONS = 6
 _SETTLED = 4.0
 _CLEANED_WITHIN = 180.0
 
@@ -215,6 +216,20 @@ async def write(workload: Workload, cluster: SandboxCluster, records: int) -> Su
         result = await _cleaned(workload, cluster)
         await alter(client, workload.topic, _AT_REST)
         return result
+
+
+def warm_up(pair: Pair, records: int) -> None:
+    """A broker's JVM needs some millions of records to reach full speed. The topics are gone afterwards."""
+    for _ in range(2):
+        for cluster in (pair.source, pair.target):
+            asyncio.run(_fill(cluster, records))
+            asyncio.run(clear(cluster))
+
+
+async def _fill(cluster: SandboxCluster, records: int) -> None:
+    async with client_of(cluster) as client:
+        await create(client, "warm-up", _WARM_UP_PARTITIONS)
+        await write_small(client, "warm-up", _WARM_UP_PARTITIONS, records)
 
 
 async def produce_only(
