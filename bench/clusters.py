@@ -39,7 +39,7 @@ _TOPIC = 2  # resource type of a config
 _SET, _DELETE = 0, 1
 
 # Each partition has index files of 10 MB, sparse on most file systems but not in memory.
-MANY_PARTITIONS = {"log.index.size.max.bytes": "4096"}
+MANY_PARTITIONS = {"log.index.size.max.bytes": "65536"}
 MANY_PARTITIONS_HEAP_MB = 2048
 
 _SETTINGS = {

@@ -27,7 +27,9 @@ from heliograph.wire.records import Record, encode
 
 PER_TOPIC = 100
 _PATIENCE = 120.0
-_SMALLER_HEAP_MB = 1280  # of each of several brokers
+# For each of several brokers.
+_SMALLER_HEAP_MB = 1280
+_SMALLER_INDEXES = {"log.index.size.max.bytes": "4096"}
 
 
 async def _create(cluster: SandboxCluster, topics: int) -> None:
@@ -176,8 +178,10 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="heliograph-", dir=memory if memory.is_dir() else None))
     try:
         with Sandbox(folder) as sandbox:
-            heap = MANY_PARTITIONS_HEAP_MB if options.brokers == 1 else _SMALLER_HEAP_MB
-            spec = broker_spec(brokers=options.brokers, heap_mb=heap, gc="g1", settings=MANY_PARTITIONS)
+            heap, settings = MANY_PARTITIONS_HEAP_MB, MANY_PARTITIONS
+            if options.brokers > 1:
+                heap, settings = _SMALLER_HEAP_MB, _SMALLER_INDEXES
+            spec = broker_spec(brokers=options.brokers, heap_mb=heap, gc="g1", settings=settings)
             source, target = sandbox.start({"source": spec, "target": spec})
             topics = max(1, options.partitions // PER_TOPIC)
             amounts = topics, options.starts, options.seconds, options.settle
