@@ -29,6 +29,9 @@ class _Instant:
     def version(self, api_key: int, newest: int, oldest: int = 0) -> int:
         return newest
 
+    def knows(self, api_key: int, version: int = 0) -> bool:
+        return True
+
     async def request(self, message: Any, newest: int | None = None, oldest: int = 0, decode: object = None) -> Any:
         answer = asyncio.get_running_loop().create_future()
         self._cluster.handle(message, self._fetches, answer.set_result)
