@@ -8,7 +8,9 @@ from itertools import product
 from pathlib import Path
 
 import plot
+import time_report
 from results import BOUND_TITLES, Bound, Copy, Latency, Results, Source, median
+from tables import table
 
 _OURS = "heliograph"
 _PEERS = ("franz-go", "mm2-tuned")  # the fastest of their kind
@@ -66,6 +68,7 @@ def text(results: Results, plot_file: str | None = None) -> str:
         *(_workload(results, source) for source in results.sources),
         _ratios(results),
         _latency(results),
+        time_report.text(results),
         f"## How it is measured\n\n{_HOW}",
         _left_out(results),
         _all_runs(results),
@@ -86,7 +89,7 @@ def write(results: Results, file: Path) -> list[Path]:
 def _environment(results: Results) -> str:
     rows = [[name, value] for name, value in results.environment.items()]
     rows.append(["took", f"{results.seconds / 60:.1f} minutes; {results.steal:.1%} of the cores went to other guests"])
-    return "## Environment\n\n" + _table(["", ""], rows)
+    return "## Environment\n\n" + table(["", ""], rows)
 
 
 def _failures(results: Results) -> str:
@@ -110,7 +113,7 @@ def _overview(results: Results) -> str:
         if results.limits:
             row.append(_part(ours, results.limit(source.workload, Bound.RELAY), "{:.0%}"))
         rows.append(row)
-    return "\n\n".join(["## Overview", _OVERVIEW, _table(head, rows)]) if rows else ""
+    return "\n\n".join(["## Overview", _OVERVIEW, table(head, rows)]) if rows else ""
 
 
 def _pair(results: Results, workload: int, tool: str) -> str:
@@ -147,7 +150,7 @@ def _workload(results: Results, source: Source) -> str:
     parts = [
         f"## {source.workload}. {source.name[:1].upper()}{source.name[1:]}",
         f"{source.about}: {facts}.",
-        _table(head, rows),
+        table(head, rows),
     ]
     if shares := _shares(results, source.workload):
         parts.append(shares)
@@ -205,7 +208,7 @@ def _ratios(results: Results) -> str:
         for source in results.sources
     ]
     head = ["", *(results.titles[key] for key in others)]
-    return "\n\n".join(["## Heliograph to the others", _RATIOS, _table(head, rows)])
+    return "\n\n".join(["## Heliograph to the others", _RATIOS, table(head, rows)])
 
 
 def _ratio(results: Results, workload: int, other: str) -> str:
@@ -232,7 +235,7 @@ def _latency(results: Results) -> str:
         f"Records of 100 bytes at a fixed rate over 6 partitions for {results.latency_seconds:g} s, from the "
         "producer's sending to the answer that a reader of the mirror gets, in milliseconds."
     )
-    return "\n\n".join(["## Latency", intro, _table(["records/s", "", "p50", "p99", "worst"], rows)])
+    return "\n\n".join(["## Latency", intro, table(["records/s", "", "p50", "p99", "worst"], rows)])
 
 
 def _latency_cells(runs: list[Latency]) -> list[str]:
@@ -253,7 +256,7 @@ def _all_runs(results: Results) -> str:
     rows = [
         [str(copy.workload), results.titles[copy.tool], str(copy.round), *_run_cells(copy)] for copy in results.copies
     ]
-    return "## All runs\n\n" + _table(head, rows) if rows else ""
+    return "## All runs\n\n" + table(head, rows) if rows else ""
 
 
 def _run_cells(copy: Copy) -> list[str]:
@@ -290,8 +293,3 @@ def _cores(seconds: float) -> str:
 
 def _cell(words: str) -> str:
     return words.replace("|", "/").replace("\n", " ")
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
