@@ -252,7 +252,11 @@ def _profile(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool:
     except sampling.NotSampled as reason:
         result = replace(result, failure=str(reason))
     tidy(stage, workload)
-    outcome = f"FAILED: {result.failure}" if result.failure else f"{result.rate:>11,.0f} records/s, {samples:,} samples"
+    outcome = (
+        f"FAILED: {result.failure}"
+        if result.failure
+        else f"{result.rate:>11,.0f} records/s, {result.samples:,} samples"
+    )
     _say(f"  profile  {tool.title:<40} {outcome}")
     return result
 
