@@ -9,7 +9,7 @@
 #   make test-mm2-files   every file of tests/running/mm2_files with the real MirrorMaker 2 and with Heliograph: some minutes
 #   make test-without-numba   fidelity, kills, compaction and mirrors with the source's offsets, without compiled code: some minutes
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
-#   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes)
+#   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes; ARGS=--profile: where the time goes, with Linux's perf)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
 #   make bench-scaling   plots of cost against bytes, partitions and topics, below a quarter of an hour (ARGS="--only topics": one of them)
 #   make bench-joining   up to which size batches cost less to join than to append

@@ -2,8 +2,8 @@
 
 It starts and warms up two fresh clusters. Each workload's topic is written once; then the tools mirror it in turn, for
 several rounds, and everything a tool has written is deleted before the next one starts. `measuring` and `latency`
-describe what is measured and how, `workloads` what is copied, `tools` by which tools. Ends with a report, and with
-status 1 if any tool failed anywhere.
+describe what is measured and how, `workloads` what is copied, `tools` by which tools. With --profile, `sampling` and
+`time_kinds` say where the time goes. Ends with a report, and with status 1 if any tool failed anywhere.
 """
 
 import argparse
@@ -21,14 +21,16 @@ import franz_go
 import latency
 import measuring
 import report
+import sampling
 from clusters import Trouble, clear, started
 from logfiles import Survey
 from machine import environment
 from measuring import PATIENCE, Patience
 from processes import Machine
 from relay import relay
-from results import BOUND_TITLES, Bound, Copy, Limit, Results, Source
+from results import BOUND_TITLES, Bound, Copy, Limit, Profile, Results, Source
 from stage import Stage
+from time_kinds import summarize
 from tools import TOOLS, Kind, Tool, heliograph_with
 from workloads import WORKLOADS, Workload, produce_only, warm_up, write
 
@@ -52,6 +54,7 @@ class Plan:
     warm_up_copies: bool = True
     limits: bool = True
     latency_seconds: float = 20.0
+    profile: bool = False
     patience: Patience = PATIENCE
 
 
@@ -119,6 +122,13 @@ def _possible(plan: Plan) -> tuple[Plan, list[str]]:
             left_out.append(f"franz-go: {reason}")
             _say(f"  left out: {reason}")
             plan = replace(plan, tools=tuple(tool for tool in plan.tools if tool.kind is not Kind.FRANZ_GO))
+    if plan.profile:
+        try:
+            sampling.check()
+        except sampling.NotSampled as reason:
+            left_out.append(f"where the time goes: {reason}")
+            _say(f"no profiles: {reason}")
+            plan = replace(plan, profile=False)
     return plan, left_out
 
 
@@ -157,6 +167,9 @@ def _measure(stage: Stage, plan: Plan, workload: Workload, results: Results) -> 
         turn = (number - 1) % len(tools) if tools else 0
         for tool in (*tools[turn:], *tools[:turn]):
             results.copies.append(_copy(stage, plan, workload, survey, tool, number))
+    if plan.profile:
+        profiled = [tool for tool in tools if tool.kind is not Kind.MIRROR_MAKER]
+        results.profiles += [_profile(stage, plan, workload, survey, tool) for tool in profiled]
     tidy(stage)
 
 
@@ -208,6 +221,30 @@ def _copy(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: To
     tidy(stage, workload)
     _say(f"  round {number}  {tool.title:<40} {_outcome(copied)}")
     return copied
+
+
+def _profile(stage: Stage, plan: Plan, workload: Workload, survey: Survey, tool: Tool) -> Profile:
+    """One more round, sampled."""
+    result = Profile(workload.number, tool.key)
+    try:
+        with sampling.recording(stage) as recording:
+            number = plan.rounds + 1
+            copied = measuring.copy(stage, workload, survey, tool, number, plan.patience, recording.finish)
+            summary = summarize(recording.samples, recording.processes)
+        samples = len(recording.samples)
+        failure = copied.failure or (None if samples else "not one sample")
+        rates = replace(result, rate=copied.rate, seconds=copied.seconds, samples=samples, failure=failure)
+        result = replace(rates, owners=summary.owners, kinds=summary.kinds, functions=summary.functions)
+    except sampling.NotSampled as reason:
+        result = replace(result, failure=str(reason))
+    tidy(stage, workload)
+    outcome = (
+        f"FAILED: {result.failure}"
+        if result.failure
+        else f"{result.rate:>11,.0f} records/s, {result.samples:,} samples"
+    )
+    _say(f"  profile  {tool.title:<40} {outcome}")
+    return result
 
 
 def _outcome(copied: Copy) -> str:
@@ -264,7 +301,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         plan = replace(plan, scale=options.scale)
     if options.latency is not None:
         plan = replace(plan, latency_seconds=options.latency)
-    return plan
+    return replace(plan, profile=options.profile)
 
 
 def _chosen_workloads(text: str) -> tuple[Workload, ...]:
@@ -303,6 +340,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=_at_least_one, metavar="N", help="how often each tool copies each workload: 3")
     parser.add_argument("--scale", type=float, metavar="X", help="times the usual number of records")
     parser.add_argument("--latency", type=float, metavar="SECONDS", help="how long each latency run lasts; 0 for none")
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="one more round of each workload, of Heliograph and franz-go, that Linux's `perf` samples",
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="instead of docs/benchmarks/DATE.md")
     return parser.parse_args(arguments)
 

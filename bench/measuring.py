@@ -51,8 +51,22 @@ class Sight:
     machine: Machine
 
 
-def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: int, patience: Patience) -> Copy:
-    """Measures a tool that mirrors the workload's topic."""
+Completed = Callable[[Tool, Run, float, float], None]
+
+
+def copy(
+    stage: Stage,
+    workload: Workload,
+    source: Survey,
+    tool: Tool,
+    number: int,
+    patience: Patience,
+    completed: Completed | None = None,
+) -> Copy:
+    """Measures a tool that mirrors the workload's topic.
+
+    `completed` is called while the tool still runs, with the times of the first and the last record in the mirror.
+    """
     alias = f"{tool.key}-{number}-{workload.topic}"
     result = Copy(workload.number, tool.key, number)
     try:
@@ -62,6 +76,8 @@ def copy(stage: Stage, workload: Workload, source: Survey, tool: Tool, number: i
             if useless := without_effect(tool, workload, run.log()):
                 raise ToolFailed(f"settings without effect: {', '.join(useless)}")
             result = _result(result, sights, source, watch)
+            if completed is not None:
+                completed(tool, run, sights[0].time, sights[-1].time)
     except ToolFailed as failure:
         result = replace(result, failure=str(failure))
     return result

@@ -8,7 +8,9 @@ from itertools import product
 from pathlib import Path
 
 import plot
+import time_report
 from results import BOUND_TITLES, Bound, Copy, Latency, Results, Source, median
+from tables import table
 
 _OURS = "heliograph"
 _PEERS = ("franz-go", "mm2-tuned")  # the fastest of their kind
@@ -66,6 +68,7 @@ def text(results: Results, plot_file: str | None = None) -> str:
         *(_workload(results, source) for source in results.sources),
         _ratios(results),
         _latency(results),
+        time_report.text(results),
         f"## How it is measured\n\n{_HOW}",
         _left_out(results),
         _all_runs(results),
@@ -293,8 +296,3 @@ def cores(seconds: float) -> str:
 
 def _cell(words: str) -> str:
     return words.replace("|", "/").replace("\n", " ")
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -110,6 +110,25 @@ class Latency:
     failure: str | None = None
 
 
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of all cores went while a tool copied a workload, in a round of its own.
+
+    Numbers of samples: in all, by owner, by owner and kind, and of the functions in which an owner was most often; see
+    `time_kinds` for the names. `rate` is records per second of that round. A round that failed has a `failure` only.
+    """
+
+    workload: int
+    tool: str
+    rate: float = 0.0
+    seconds: float = 0.0
+    samples: int = 0
+    owners: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, dict[str, int]] = field(default_factory=dict)
+    functions: dict[str, dict[str, int]] = field(default_factory=dict)
+    failure: str | None = None
+
+
 @dataclass
 class Results:
     environment: dict[str, str] = field(default_factory=dict)
@@ -119,6 +138,7 @@ class Results:
     copies: list[Copy] = field(default_factory=list)
     limits: list[Limit] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)  # workloads that could not be measured to their end
     left_out: list[str] = field(default_factory=list)  # tools that cannot run on this machine, and why
     latency_seconds: float = 0.0
@@ -137,7 +157,12 @@ class Results:
             for latency in self.latencies
             if latency.failure
         ]
-        return [*self.troubles, *copies, *latencies]
+        profiles = [
+            f"profile of workload {profile.workload}, {self.titles[profile.tool]}: {profile.failure}"
+            for profile in self.profiles
+            if profile.failure
+        ]
+        return [*self.troubles, *copies, *latencies, *profiles]
 
     def runs(self, workload: int, tool: str) -> list[Copy]:
         return [copy for copy in self.copies if (copy.workload, copy.tool) == (workload, tool)]

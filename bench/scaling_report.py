@@ -11,6 +11,7 @@ import loglog
 import report
 from loglog import Line, Panel
 from results import Copy, median
+from tables import table
 
 OURS = "heliograph"
 
@@ -140,7 +141,7 @@ def _sizes(measured: Measured) -> str:
             copies = [copy for copy in measured.sizes if (copy.workload, copy.tool) == (size, key)]
             if copies:
                 rows.append([loglog.short(size, "B"), title, *_cost_cells(copies)])
-    return "## Bytes\n\n6 partitions.\n\n" + report.table(head, rows)
+    return "## Bytes\n\n6 partitions.\n\n" + table(head, rows)
 
 
 def _cost_cells(copies: Sequence[Copy]) -> list[str]:
@@ -167,7 +168,7 @@ def _partitions(measured: Measured) -> str:
         rows.append([f"{each.count:,}", cost, rate, _percent(each.idle)])
     records = max((copy.records for copy in measured.partitions), default=0)
     about = f"{records:,} records of 100 bytes in batches of one size, over all partitions; 100 partitions per topic."
-    return f"## Partitions\n\n{about}\n\n" + report.table(head, rows)
+    return f"## Partitions\n\n{about}\n\n" + table(head, rows)
 
 
 def _topics(measured: Measured) -> str:
@@ -178,7 +179,7 @@ def _topics(measured: Measured) -> str:
         [f"{each.count:,}", _seconds(each.starts), f"{each.start_new:.1f}", _percent(each.idle)]
         for each in measured.topics
     ]
-    return "## Topics\n\nOne partition each.\n\n" + report.table(head, rows)
+    return "## Topics\n\nOne partition each.\n\n" + table(head, rows)
 
 
 def _seconds(values: Sequence[float]) -> str:
