@@ -27,7 +27,7 @@ from pyspark.java_gateway import launch_gateway
 from heliograph.copy.work import Outcome, Work
 from heliograph.engine import spark_ahead, worker_daemon
 from heliograph.engine.archive import java, use_archive
-from heliograph.engine.daemon_ahead import end_ahead
+from heliograph.engine.daemon_ahead import end_ahead, start_ahead
 from heliograph.engine.lease import LeaseTask
 from heliograph.engine.sealing import Seal
 from heliograph.engine.secured_channels import ENCRYPTED, NoSecret, secured_channels
@@ -111,11 +111,10 @@ class Engine:
             conf.setIfMissing(key, value)
         if conf.get("spark.speculation", "false") == "true":
             raise SparkFailed("spark.speculation must be false: it would run every lease twice")
+        self._start_daemon_ahead(conf)
         if self._ahead is not None:
-            self.daemon_ahead = self._ahead.daemon
             gateway = _connect(self._ahead)
         else:
-            self._start_daemon_ahead(conf)
             gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
         self._context = SparkContext(conf=conf, gateway=gateway)
         # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
@@ -134,7 +133,10 @@ class Engine:
         path = conf.get(f"spark.executorEnv.{worker_daemon.SOCKET}")
         same_python = os.environ.get("PYSPARK_PYTHON") == sys.executable and not conf.contains("spark.pyspark.python")
         if path and same_python and conf.get(_DAEMON) == worker_daemon.__name__:
-            self.daemon_ahead = spark_ahead.start_daemon(Path(path))
+            try:
+                self.daemon_ahead = start_ahead(Path(path))
+            except OSError as error:  # the path is too long for a socket
+                log.debug("Spark's worker daemon is not started ahead: %s", error)
 
     def _defaults(self, submitted: bool, on_this_machine: bool) -> dict[str, str]:
         folder = self._folder = self._ahead.folder if self._ahead is not None else spark_ahead.own_folder()
@@ -162,7 +164,7 @@ class Engine:
         if on_this_machine and not submitted:  # the daemon does not see what spark-submit ships to workers
             defaults |= {
                 _DAEMON: worker_daemon.__name__,
-                f"spark.executorEnv.{worker_daemon.SOCKET}": str(spark_ahead.daemon_socket(folder)),
+                f"spark.executorEnv.{worker_daemon.SOCKET}": str(Path(folder, "daemon.socket")),
             }
         if not submitted:
             more = use_archive() if self._jvm_options is None else self._jvm_options

@@ -1,6 +1,6 @@
-"""Spark's JVM and its worker daemon, started ahead: `heliograph run` starts them before it loads its own modules.
+"""Spark's JVM, started ahead: `heliograph run` starts it before it loads its own modules.
 
-Only where they would be the same whatever the files say: on this machine, and without the user's settings for Spark.
+Only where it would be the same whatever the files say: on this machine, and without the user's settings for Spark.
 Spark's scripts are left out: they start another JVM first, which only composes the command that is given here. The JVM
 ends when its standard input is closed, so it does not outlive this process. No module that is imported here takes
 long to load.
@@ -14,12 +14,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from heliograph.engine.archive import java, spark_home, use_archive
-from heliograph.engine.daemon_ahead import start_ahead
 
 MEMORY = "512m"
 _COMMANDS = ("run", "serve")
@@ -77,7 +75,6 @@ class SparkAhead:
             env=os.environ | {"SPARK_HOME": str(home), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._gateway)},
             preexec_fn=_ignore_ctrl_c,  # safe: there are no threads yet
         )
-        self.daemon = start_daemon(daemon_socket(self.folder))
 
     def gateway(self) -> tuple[int, str] | None:
         """The port at which the JVM can be reached from Python, and its secret. None if the JVM has ended."""
@@ -91,10 +88,8 @@ class SparkAhead:
         return port, content[8 : 8 + length].decode()
 
     def kill(self) -> None:
-        for process in (self.jvm, self.daemon):
-            if process is not None:
-                process.kill()
-                process.wait()
+        self.jvm.kill()
+        self.jvm.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -141,17 +136,6 @@ def jvm_options(folder: str) -> list[str]:
         f"-Djava.io.tmpdir={folder}",
         f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}",
     ]
-
-
-def daemon_socket(folder: str) -> Path:
-    return Path(folder, "daemon.socket")
-
-
-def start_daemon(path: Path) -> "subprocess.Popen[bytes] | None":
-    """None if the path is too long for a socket."""
-    with suppress(OSError):
-        return start_ahead(path)
-    return None
 
 
 def own_folder() -> str:
