@@ -96,10 +96,11 @@ class SparkAhead:
 def start_for(arguments: Sequence[str]) -> None:
     """Starts Spark if the command with these arguments will need it."""
     global _started
-    needed = arguments[:1] and arguments[0] in _COMMANDS and not any(text.startswith(_OPTIONS) for text in arguments)
+    if not arguments or arguments[0] not in _COMMANDS or any(text.startswith(_OPTIONS) for text in arguments):
+        return
     is_configured = any(name.startswith(_VARIABLES) for name in os.environ) or Path(spark_home(), "conf").exists()
     java_path = java()
-    if needed and not is_configured and java_path is not None:
+    if not is_configured and java_path is not None:
         signal.signal(signal.SIGTERM, _end_and_terminate)
         _started = SparkAhead(java_path)
 
