@@ -1,5 +1,19 @@
-"""`python -m heliograph` is the command `heliograph`."""
+"""The command `heliograph`, also as `python -m heliograph`."""
 
-from heliograph.cli import main
+import sys
 
-main()
+from heliograph.engine import spark_ahead
+
+
+def main() -> None:
+    spark_ahead.start_for(sys.argv[1:])
+    try:
+        from heliograph import cli  # takes a moment, while Spark's JVM starts
+
+        cli.main()
+    finally:
+        spark_ahead.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -40,15 +40,15 @@ def test_an_archive_of_classes_that_does_not_fit_does_no_harm(tmp_path: Path, mo
     (tmp_path / "bin" / "java").symlink_to(find_java().executable)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert use_archive() == ""
+    assert use_archive() == []
     path = archive_path()
     assert path is not None
     path.parent.mkdir(parents=True)
     path.write_bytes(b"of another Java")
-    assert str(path) in use_archive()
-    program = "import sys; from heliograph.engine.spark import Engine; one = Engine(1, jvm_options=sys.argv[1]);"
+    assert str(path) in " ".join(use_archive())
+    program = "import sys; from heliograph.engine.spark import Engine; one = Engine(1, jvm_options=sys.argv[1:]);"
     assert (
-        program_said("-c", f"{program} one.start(); one.run_nothing(); print(one.end_jvm(60))", use_archive()) == "0\n"
+        program_said("-c", f"{program} one.start(); one.run_nothing(); print(one.end_jvm(60))", *use_archive()) == "0\n"
     )
 
 

@@ -11,9 +11,9 @@ import shutil
 import sys
 import tempfile
 import zlib
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-
-import pyspark
 
 _ENDS_WITHIN = 120.0
 
@@ -24,10 +24,21 @@ def java() -> str | None:
     return shutil.which(f"{home}/bin/java" if home else "java")
 
 
-def use_archive() -> str:
+@cache
+def spark_home() -> Path:
+    """The folder of PySpark, which is not imported for that."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).resolve().parent
+
+
+def use_archive() -> list[str]:
     """The JVM options for the archive, if it exists. The JVM ignores it silently if it does not match."""
     path = archive_path()
-    return f"-XX:SharedArchiveFile={path} -Xshare:auto -Xlog:cds*=off" if path is not None and path.exists() else ""
+    if path is None or not path.exists():
+        return []
+    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:cds*=off"]
 
 
 def archive_path() -> Path | None:
@@ -37,7 +48,8 @@ def archive_path() -> Path | None:
         return None
     executable = Path(java_path).resolve()
     checksum = zlib.crc32(f"{executable} {executable.stat().st_mtime_ns}".encode())
-    path = Path(sys.prefix, "share", "heliograph", f"spark-{pyspark.__version__}-java-{checksum:08x}.jsa")
+    version = (spark_home() / "version.py").read_text().rpartition("=")[2].strip(" \n'\"")
+    path = Path(sys.prefix, "share", "heliograph", f"spark-{version}-java-{checksum:08x}.jsa")
     return None if " " in str(path) else path
 
 
@@ -56,7 +68,7 @@ def create() -> Path | None:
         return None
     with folder as name:
         made = Path(name, "classes.jsa")
-        engine = Engine(1, jvm_options=f"-XX:ArchiveClassesAtExit={made} -Xlog:cds*=off")
+        engine = Engine(1, jvm_options=[f"-XX:ArchiveClassesAtExit={made}", "-Xlog:cds*=off"])
         engine.start()
         engine.run_nothing()
         if engine.end_jvm(_ENDS_WITHIN) != 0 or not made.exists():

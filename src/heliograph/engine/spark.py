@@ -12,33 +12,35 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from heliograph.copy.work import Outcome, Work
-from heliograph.engine import worker_daemon
+from heliograph.engine import spark_ahead, worker_daemon
 from heliograph.engine.archive import java, use_archive
 from heliograph.engine.daemon_ahead import end_ahead, start_ahead
 from heliograph.engine.lease import LeaseTask
 from heliograph.engine.sealing import Seal
 from heliograph.engine.secured_channels import ENCRYPTED, NoSecret, secured_channels
+from heliograph.engine.spark_ahead import SparkAhead
 
 log = logging.getLogger(__name__)
 jvm_log = logging.getLogger("heliograph.spark")
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_SECRET = "PYSPARK_GATEWAY_SECRET"
 _DAEMON = "spark.python.daemon.module"
 _PR_SET_PDEATHSIG = 1
+_SAYS_WHY_WITHIN = 1.0
 _LONGEST_SOCKET_FOLDER = 55  # a socket's path has at most 107 characters, and Spark's names for it some 45
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
 # What a lease logs, in the format of `heliograph.engine.lease`: level and logger are preserved.
@@ -57,7 +59,7 @@ class Engine:
         slots: int,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
-        jvm_options: str | None = None,
+        jvm_options: Sequence[str] | None = None,
         secure: bool | None = None,
     ) -> None:
         self._slots = slots
@@ -67,6 +69,7 @@ class Engine:
         self._conf = dict(conf or {})
         self._context: SparkContext | None = None
         self._folder: str | None = None
+        self._ahead: SparkAhead | None = None
         self.daemon_ahead: subprocess.Popen[bytes] | None = None
         self._seal = Seal()
         self._submitted = _SUBMITTED in os.environ
@@ -91,6 +94,7 @@ class Engine:
             conf = SparkConf()
         else:
             _require_java()
+            self._ahead = spark_ahead.take()
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             conf = SparkConf(loadDefaults=False)
         for key, value in self._conf.items():
@@ -108,7 +112,10 @@ class Engine:
         if conf.get("spark.speculation", "false") == "true":
             raise SparkFailed("spark.speculation must be false: it would run every lease twice")
         self._start_daemon_ahead(conf)
-        gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
+        if self._ahead is not None:
+            gateway = _connect(self._ahead)
+        else:
+            gateway = None if submitted else launch_gateway(conf, {"stderr": _to_our_log()})  # type: ignore[no-untyped-call]
         self._context = SparkContext(conf=conf, gateway=gateway)
         # PySpark prints a stack trace when the JVM closes this server's connection first, as it does on stop.
         self._context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
@@ -132,7 +139,7 @@ class Engine:
                 log.debug("Spark's worker daemon is not started ahead: %s", error)
 
     def _defaults(self, submitted: bool, on_this_machine: bool) -> dict[str, str]:
-        folder = self._folder = _own_folder()
+        folder = self._folder = self._ahead.folder if self._ahead is not None else spark_ahead.own_folder()
         defaults = {
             "spark.app.name": "heliograph",
             "spark.ui.enabled": "false",
@@ -160,15 +167,10 @@ class Engine:
                 f"spark.executorEnv.{worker_daemon.SOCKET}": str(Path(folder, "daemon.socket")),
             }
         if not submitted:
-            log4j = files("heliograph.engine") / "log4j2.properties"
             more = use_archive() if self._jvm_options is None else self._jvm_options
             defaults |= {
-                "spark.driver.memory": "512m",
-                "spark.driver.extraJavaOptions": (
-                    # The driver only schedules: optimizing compilers and collectors would not pay off.
-                    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss1m "
-                    f"-Djava.io.tmpdir={folder} -Dlog4j2.configurationFile=file:{log4j} {more}"
-                ),
+                "spark.driver.memory": spark_ahead.MEMORY,
+                "spark.driver.extraJavaOptions": " ".join([*spark_ahead.jvm_options(folder), *more]),
             }
         return defaults
 
@@ -200,12 +202,16 @@ class Engine:
     @property
     def _process(self) -> "subprocess.Popen[bytes] | None":
         """The JVM, if it is our child."""
+        if self._ahead is not None:
+            return self._ahead.jvm
         process: subprocess.Popen[bytes] | None = getattr(getattr(self._context, "_gateway", None), "proc", None)
         return process
 
     def stop(self) -> None:
         if self._context is not None and self.alive:
             self._context.stop()
+        elif self._ahead is not None:  # it is still starting
+            self._ahead.kill()
         self._context = None
         self._clean_up()
 
@@ -232,25 +238,6 @@ class Engine:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _own_folder() -> str:
-    """A temporary directory for Spark's files, named after this process. Deletes those of runs that were killed."""
-    for path in Path(tempfile.gettempdir()).glob("heliograph-run-*-*"):
-        owner = path.name.split("-")[2]
-        if owner.isdigit() and not _is_alive(int(owner)):
-            shutil.rmtree(path, ignore_errors=True)
-    return tempfile.mkdtemp(prefix=f"heliograph-run-{os.getpid()}-")
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
 def _require_java() -> None:
     if java() is None:
         home = os.environ.get("JAVA_HOME")
@@ -264,17 +251,38 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def _connect(ahead: SparkAhead) -> JavaGateway:
+    assert ahead.jvm.stderr is not None
+    logging_ = _start_logging(ahead.jvm.stderr)
+    found = ahead.gateway()
+    if found is None:
+        logging_.join(_SAYS_WHY_WITHIN)
+        raise SparkFailed(f"Spark does not start: {'; '.join(['its JVM has ended', *_last_lines])}")
+    # As spark-submit says it: only the call below is to know.
+    os.environ[_SUBMITTED], os.environ[_SECRET] = str(found[0]), found[1]
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        del os.environ[_SUBMITTED], os.environ[_SECRET]
+
+
 def _to_our_log() -> IO[str]:
     """A file for the JVM's stderr: what Spark and its workers print goes to our log."""
     read, write = os.pipe()
-    threading.Thread(target=_forward, args=(read,), name="spark-stderr", daemon=True).start()
+    _start_logging(os.fdopen(read, "rb"))
     return os.fdopen(write, "w")
 
 
-def _forward(descriptor: int) -> None:
-    with os.fdopen(descriptor, errors="replace") as lines:
-        for line in lines:
-            text = line.rstrip()
+def _start_logging(stderr: IO[bytes]) -> threading.Thread:
+    thread = threading.Thread(target=_forward, args=(stderr,), name="spark-stderr", daemon=True)
+    thread.start()
+    return thread
+
+
+def _forward(stderr: IO[bytes]) -> None:
+    with stderr:
+        for line in stderr:
+            text = line.decode(errors="replace").rstrip()
             if (ours := _FROM_A_LEASE.fullmatch(text)) is not None:
                 level, name, flow, message = ours.groups()
                 logging.getLogger(name).log(logging.getLevelNamesMapping()[level], "%s", message, extra={"flow": flow})

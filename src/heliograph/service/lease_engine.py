@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 
 from heliograph.copy.work import Outcome, Work
+from heliograph.engine import spark_ahead
 from heliograph.engine.spark import Engine
 from heliograph.wire.background import in_thread
 
@@ -23,6 +24,10 @@ class LeaseEngine:
             self._starting = in_thread(self._engine.start)
             # An error that comes after the last `check` must not be reported as never retrieved.
             self._starting.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def end_ahead(self) -> None:
+        """It is not needed yet."""
+        spark_ahead.end()
 
     async def wait_until_up(self) -> None:
         """Starts it if need be. Raises SparkFailed."""

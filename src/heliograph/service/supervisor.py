@@ -84,9 +84,11 @@ class Supervisor:
         self._deploy()
 
     def start_spark(self, without_flows: bool = False) -> None:
-        """Ahead of `run`: it starts while other things are prepared."""
+        """Ahead of `run`: it starts while other things are prepared. Ends it if it is not needed yet."""
         if self.copying() or without_flows:
             self._spark.start()
+        else:
+            self._spark.end_ahead()
 
     def stop(self) -> None:
         """Asks for an orderly end; call it from the event loop's thread."""
