@@ -62,6 +62,7 @@ class Packer:
         self._target = target
         self._ledger = ledger
         self._packed = time.monotonic()
+        self._not_due_at = (-1, 0)  # what was read of the journal when nothing was to be packed
         self._trims: list[tuple[float, int]] = []  # time, and journal offset that was packed up to
         self._warned_of_trimming = False
 
@@ -69,15 +70,19 @@ class Packer:
         """Packs if the journal is long, or was not packed for long; returns the number of mirror partitions packed."""
         ledger = self._ledger
         await ledger.catch_up()
+        waited = time.monotonic() - self._packed >= _EVERY
+        read = (ledger.next_offset, ledger.truncations)
+        if read == self._not_due_at and not waited:
+            return 0  # nothing new: to look at thousands of partitions takes its time
         behind = [state for _partition, _mirror_id, state in _all(ledger) if _is_behind(state)]
         unread = ledger.next_offset - ledger.index.start.journal
         unpacked = sum(page.size for state in behind for page in state.intervals.pages if page.location == IN_INDEX)
-        waited = time.monotonic() - self._packed >= _EVERY
         # The cost of packing grows with the partitions, the cost of reading the journal with its entries.
         is_long = unread >= _ENTRIES + _ENTRIES_EACH * len(behind)
         lost = any(state.era > (state.packed.era if state.packed is not None else 0) for state in behind)
         if lost or not ledger.is_converted or is_long or unpacked >= _INTERVALS or (behind and waited):
             return await self.pack()
+        self._not_due_at = read
         return 0
 
     async def pack(self) -> int:

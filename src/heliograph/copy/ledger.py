@@ -65,6 +65,7 @@ class Ledger:
         self.next_offset = 0 if handed is None else handed.next_offset
         self._topic_id = "" if handed is None else handed.topic_id
         self._epoch = -1  # the journal's leader epoch at the last look
+        self.truncations = 0  # that were noticed
         self._last_key: bytes | None = None  # of the record before `next_offset`, if it was read
         self._is_read = handed is not None
         self._author = uuid.uuid4().hex[:12]
@@ -147,6 +148,7 @@ class Ledger:
         """The journal has lost its records from `end` on."""
         log.warning("internal topic %s %s; what is known of its intervals is written again", self.topic, what)
         self.next_offset, self._last_key = end, None
+        self.truncations += 1
         self._memory.truncate(end)
 
     async def _has_other_records(self, topic: Topic, start: int) -> bool:

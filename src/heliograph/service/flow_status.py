@@ -22,6 +22,7 @@ from heliograph.wire.cluster import ClusterClient
 from heliograph.wire.offsets import EARLIEST, LATEST, list_offsets
 from heliograph.wire.records import read
 
+STARTING = "starting"
 _WINDOW = 5.0
 
 
@@ -113,7 +114,7 @@ def state_of(progress: Progress | None, refusal: Refusal | None) -> str:
     if refusal is not None:
         return "stopped" if refusal.final else ALIGNING if refusal.reason == ALIGNING else "waiting"
     if progress is None:
-        return "starting"
+        return STARTING
     return "caught-up" if progress.position.source >= progress.source_end else "copying"
 
 

@@ -11,7 +11,7 @@ from heliograph.copy.counts import Counts
 from heliograph.model.partitions import MirrorPartition, Position
 from heliograph.service.flow_context import FlowContext
 from heliograph.service.flow_stats import SHOWN
-from heliograph.service.flow_status import FlowStatus, MirrorStatus, state_of
+from heliograph.service.flow_status import STARTING, FlowStatus, MirrorStatus, state_of
 from heliograph.service.lease_pool import LeasePool
 from heliograph.service.measures import Leases, Measure
 from heliograph.service.mirrors import Mirrors
@@ -130,9 +130,12 @@ class FlowView:
         flow, stats, partitions = self._context.flow, self._context.stats, self._mirrors.partitions
         counts = self.counts()
         records_rate, bytes_rate = stats.rate.per_second()
-        is_known = self._pool.is_started and all(
-            partition in stats.progress or partition.topic in flow.paused_topics for partition in partitions
+        states = Counter(map(self._state_of, partitions))
+        stopped_at_once = any(
+            partition not in stats.progress and partition.topic not in flow.paused_topics
+            for partition in stats.refusals
         )
+        is_known = self._pool.is_started and not states[STARTING] and not stopped_at_once
         lag = sum(max(0, at.source_end - at.position.source) for at in stats.progress.values())
         return FlowStatus(
             name=flow.name,
@@ -146,7 +149,7 @@ class FlowView:
             lag=lag if is_known else None,
             refusals=tuple(itertools.islice(stats.refusals.values(), most)),
             failed_topics=self._mirrors.synced.failed,
-            states=dict(Counter(map(self._state_of, partitions))),
+            states=dict(states),
             events=dict(stats.events),
             records_of_events=dict(stats.records_of_events),
             notices=tuple(stats.notices),
@@ -161,4 +164,5 @@ class FlowView:
         if partition.topic in self._context.flow.paused_topics:
             return "paused"
         stats = self._context.stats
-        return state_of(stats.progress.get(partition), stats.refusals.get(partition))
+        refusal = stats.refusals.get(partition) if stats.refusals else None  # thousands of look-ups take their time
+        return state_of(stats.progress.get(partition), refusal)
