@@ -137,8 +137,8 @@ def data(cluster: SandboxCluster) -> Path:
 
 
 def client_for(cluster: SandboxCluster, timeout: float = 30.0) -> ClusterClient:
-    host, _, port = cluster.bootstrap.partition(":")
-    return ClusterClient(Cluster("bench", ((host, int(port)),), "bench", timeout))
+    addresses = [address.split(":") for address in cluster.bootstrap.split(",")]
+    return ClusterClient(Cluster("bench", tuple((host, int(port)) for host, port in addresses), "bench", timeout))
 
 
 @asynccontextmanager

@@ -172,6 +172,7 @@ DIFFERENT = {
     "producer.enable.idempotence": "false",
     "producer.max.block.ms": "9223372036854775807",
     "producer.max.in.flight.requests.per.connection": "1",
+    "producer.max.request.size": "4194304",
     "consumer.isolation.level": "read_committed",
     "consumer.max.partition.fetch.bytes": "4194304",
     "admin.bootstrap.servers": None,

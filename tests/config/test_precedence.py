@@ -32,14 +32,14 @@ def test_a_consumer_setting_of_the_target_or_of_the_top_level_is_not_read() -> N
 
 def test_records_are_written_by_the_targets_producer_or_the_flows_override() -> None:
     assert flow("B.producer.max.request.size = 1\n").writing.max_request_size == 1
-    assert flow("A.producer.max.request.size = 1\n").writing.max_request_size == 1048576
+    assert flow("A.producer.max.request.size = 1\n").writing.max_request_size == 4 * 1048576
     both = "B.producer.max.request.size = 1\nA->B.producer.override.max.request.size = 2\n"
     assert flow(both).writing.max_request_size == 2
 
 
 def test_a_flows_plain_producer_setting_is_for_offset_syncs_only_and_warned_about() -> None:
     added = "A->B.producer.max.request.size = 2\n"
-    assert flow(added).writing.max_request_size == 1048576
+    assert flow(added).writing.max_request_size == 4 * 1048576
     assert warnings(added) == [
         "mm2.properties:5: 'A->B.producer.max.request.size' has no effect: max.request.size is read from "
         "'A->B.producer.override.max.request.size' or 'B.producer.max.request.size'"

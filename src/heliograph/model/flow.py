@@ -91,7 +91,7 @@ class Reading:
 class Writing:
     """Limits of the appends to the target."""
 
-    max_request_size: int = MIB
+    max_request_size: int = 4 * MIB
     request_timeout: float = 30.0
     join_up_to: int = 900_000  # small batches are joined to this size
     compiled: bool = True  # use compiled code to join them

@@ -68,9 +68,7 @@ class LeaseReports:
         lease_seconds = self._context.flow.lease_seconds
         assigned = self._pool.assignor.partitions(lease.number)
         return (
-            (
-                assigned == lease.partitions or set(assigned) == set(lease.partitions)
-            )  # sets of thousands take time
+            (assigned == lease.partitions or set(assigned) == set(lease.partitions))  # sets of thousands take time
             and self._pool.assignor.has(lease.number)
             and lease.age() < min(lease_seconds * _RENEWALS, time.monotonic() - self._signals.lost_at)
             and self._mirrors.have_ids
