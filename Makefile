@@ -11,7 +11,7 @@
 #   make schedules   20 000 random schedules of crashes and lost requests instead of the 1 000 of make test, without brokers (SCHEDULES=50000: more)
 #   make bench     Heliograph, MirrorMaker 2 and franz-go (if there is Go) on thirteen workloads (QUICK=1: two, in four minutes; ARGS=--profile: where the time goes, with Linux's perf)
 #   make bench-partitions, bench-topics, bench-offsets   thousands of partitions; of topics and groups; mirrors with the source's offsets
-#   make bench-scaling   plots of cost against bytes, partitions and topics, below a quarter of an hour (ARGS="--only topics": one of them)
+#   make bench-scaling   plots of cost against bytes, partitions and topics, in less than a quarter of an hour (ARGS="--only topics": one of them)
 #   make bench-joining   up to which size batches cost less to join than to append
 #   make flamegraph   where a lease's time goes: draws docs/pictures/flamegraph.svg anew
 #   make bench-tuning   one topic with several settings (ARGS="--mm2": MirrorMaker 2 as well)

@@ -6,8 +6,8 @@ from heliograph.engine import spark_ahead
 
 
 def main() -> None:
-    spark_ahead.start_for(sys.argv[1:])
     try:
+        spark_ahead.start_for(sys.argv[1:])
         from heliograph import cli  # takes a moment, while Spark's JVM starts
 
         cli.main()

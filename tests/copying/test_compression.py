@@ -307,6 +307,17 @@ def test_zstd_is_lz4_for_a_target_that_does_not_know_it() -> None:
     assert _codecs(classify(data, 0, -1, replace(_asked(ZSTD), zstd=False))) == {LZ4}
 
 
+def test_what_is_decompressed_is_not_kept_in_memory_for_a_part_of_it() -> None:
+    data = b"".join(_batch(_records(at, 300, 1000), GZIP) for at in range(0, 3000, 300))
+    classified = classify(data, 0, -1, replace(_asked(NONE), join_up_to=0))
+    before = _bytes(classified)
+    assert len(classified.outgoing) == 10
+    assert any(outgoing.batch.keeps_others for outgoing in classified.outgoing)
+    assert classified.leave_response(len(data)) == 0
+    assert not any(outgoing.batch.keeps_others for outgoing in classified.outgoing)
+    assert _bytes(classified) == before
+
+
 def test_a_level_changes_the_size_only() -> None:
     records = [record._replace(value=b"%d" % (record.offset**3) * 10) for record in _records(0, 2000)]
     for codec, low, high in ((GZIP, 1, 9), (LZ4, 9, 17), (ZSTD, 1, 19)):

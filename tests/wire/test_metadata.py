@@ -84,6 +84,11 @@ def test_a_response_that_is_cut_off_is_an_error_and_not_a_short_answer() -> None
             _decoded(response[:size])
 
 
+def test_a_length_without_an_end_is_an_error() -> None:
+    with pytest.raises(ValueError, match="varint"):
+        decode(memoryview(b"\xff" * 100))
+
+
 def test_a_response_of_another_layout_is_an_error() -> None:
     response = bytearray(_response({"orders": (0, uuid.uuid4(), False, [(1, 0, [1], [1], [])])}, {}, "id"))
     replicas = response.index(b"\x02\0\0\0\x01")

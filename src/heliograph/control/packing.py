@@ -62,7 +62,8 @@ class Packer:
         self._target = target
         self._ledger = ledger
         self._packed = time.monotonic()
-        self._not_due_at = (-1, 0)  # what was read of the journal when nothing was to be packed
+        self._not_due_at = (-1, 0)  # what was read of the journal when nothing was to be packed yet
+        self._is_behind = False  # whether something was to be packed later
         self._trims: list[tuple[float, int]] = []  # time, and journal offset that was packed up to
         self._warned_of_trimming = False
 
@@ -72,7 +73,7 @@ class Packer:
         await ledger.catch_up()
         waited = time.monotonic() - self._packed >= _EVERY
         read = (ledger.next_offset, ledger.truncations)
-        if read == self._not_due_at and not waited:
+        if read == self._not_due_at and not (waited and self._is_behind):
             return 0  # nothing new: to look at thousands of partitions takes its time
         behind = [state for _partition, _mirror_id, state in _all(ledger) if _is_behind(state)]
         unread = ledger.next_offset - ledger.index.start.journal
@@ -82,7 +83,7 @@ class Packer:
         lost = any(state.era > (state.packed.era if state.packed is not None else 0) for state in behind)
         if lost or not ledger.is_converted or is_long or unpacked >= _INTERVALS or (behind and waited):
             return await self.pack()
-        self._not_due_at = read
+        self._not_due_at, self._is_behind = read, bool(behind)
         return 0
 
     async def pack(self) -> int:

@@ -90,9 +90,11 @@ class Classified:
         """
         kept = [outgoing for outgoing in self.outgoing if not outgoing.has_own_bytes]
         aborted = sum(batch.size for batch in self.aborted)
-        if len(kept) == len(self.outgoing) and 2 * (aborted + sum(outgoing.size for outgoing in kept)) >= size:
-            return size
-        for outgoing in kept:
-            outgoing.batch, outgoing.is_copied = outgoing.batch.with_own_bytes(), True
+        needed = aborted + sum(outgoing.size for outgoing in kept)
+        if len(kept) == len(self.outgoing) and 2 * needed >= size:
+            return max(size, needed)  # more than the response if it was decompressed
+        for outgoing in self.outgoing:
+            if not outgoing.has_own_bytes or outgoing.batch.keeps_others:
+                outgoing.batch, outgoing.is_copied = outgoing.batch.with_own_bytes(), True
         self.aborted = [batch.with_own_bytes() for batch in self.aborted]
         return aborted

@@ -28,8 +28,8 @@ def java() -> str | None:
 def spark_home() -> Path:
     """The folder of PySpark, which is not imported for that."""
     spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("PySpark is not installed: install Heliograph with its dependencies")
     return Path(spec.origin).resolve().parent
 
 

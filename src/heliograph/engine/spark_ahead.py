@@ -1,4 +1,4 @@
-"""Spark's JVM, started ahead: `heliograph run` starts it before it loads its own modules.
+"""Spark's JVM, started ahead: `heliograph run` and `serve` start it before they load their own modules.
 
 Only where it would be the same whatever the files say: on this machine, and without the user's settings for Spark.
 Spark's scripts are left out: they start another JVM first, which only composes the command that is given here. The JVM
@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -102,7 +103,8 @@ def start_for(arguments: Sequence[str]) -> None:
     java_path = java()
     if not is_configured and java_path is not None:
         signal.signal(signal.SIGTERM, _end_and_terminate)
-        _started = SparkAhead(java_path)
+        with suppress(OSError):  # the start that follows says what is missing
+            _started = SparkAhead(java_path)
 
 
 def take() -> SparkAhead | None:
@@ -119,10 +121,11 @@ def end() -> None:
 
 
 def _end_and_terminate(number: int, _frame: FrameType | None) -> None:
-    """While modules are loaded; whoever takes Spark has a handler of its own."""
+    """While modules are loaded. A JVM that somebody has taken meanwhile ends when its standard input is closed."""
     end()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+    raise SystemExit(128 + number)  # in a container, the first process is not ended by its own signals
 
 
 def _ignore_ctrl_c() -> None:

@@ -131,9 +131,10 @@ class FlowView:
         counts = self.counts()
         records_rate, bytes_rate = stats.rate.per_second()
         states = Counter(map(self._state_of, partitions))
-        stopped_at_once = any(
-            partition not in stats.progress and partition.topic not in flow.paused_topics
-            for partition in stats.refusals
+        stopped_at_once = bool(stats.refusals) and any(
+            partition in stats.refusals and partition not in stats.progress
+            for partition in partitions
+            if partition.topic not in flow.paused_topics
         )
         is_known = self._pool.is_started and not states[STARTING] and not stopped_at_once
         lag = sum(max(0, at.source_end - at.position.source) for at in stats.progress.values())

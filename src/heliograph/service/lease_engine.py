@@ -44,7 +44,9 @@ class LeaseEngine:
     @property
     def is_alive(self) -> bool:
         """False if the JVM has died. Raises SparkFailed if it did not start."""
-        if self._starting is not None and self._starting.done():
+        if self._starting is not None and not self._starting.done():
+            return True  # or it says itself why it did not start
+        if self._starting is not None:
             self._starting.result()
         return self._engine.alive
 

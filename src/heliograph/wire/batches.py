@@ -89,6 +89,11 @@ class Batch(NamedTuple):
         """With bytes of its own, so that the rest of what was fetched need not be kept in memory."""
         return self._replace(data=memoryview(bytes(self.data)))
 
+    @property
+    def keeps_others(self) -> bool:
+        """Whether it is the smaller part of the bytes that it keeps in memory."""
+        return memoryview(self.data.obj).nbytes > 2 * self.size
+
     def has_valid_checksum(self) -> bool:
         return crc32c(self.data[_CRC_FROM:]) == self.crc
 

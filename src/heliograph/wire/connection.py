@@ -33,6 +33,7 @@ from heliograph.wire.sockets import open_socket
 _TLS_ALERT = b"\x15\x03"
 # Each part that is written becomes a TLS record of its own: small ones are joined before.
 _SMALL_PART = 8 * 1024
+_LONGEST_VARINT = 28  # bits before the last byte
 _LENGTH = struct.Struct(">i")
 
 Decode = Callable[[memoryview], Any]
@@ -347,3 +348,5 @@ def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
+        if shift > _LONGEST_VARINT:
+            raise ValueError("a varint has more than five bytes")

@@ -48,6 +48,9 @@ async def list_offsets(
             offsets.update({(topic, partition): failure for topic, parts in wanted.items() for partition in parts})
             return
         offsets.update(answer)
+        if len(answer) < sum(map(len, wanted.values())):
+            left_out = {(topic, partition) for topic, parts in wanted.items() for partition in parts} - answer.keys()
+            offsets.update(dict.fromkeys(left_out, WireError(f"broker {leader} leaves partitions out")))
 
     await asyncio.gather(*(ask(leader, wanted) for leader, wanted in leaders.items()))
     return offsets
